@@ -1,0 +1,57 @@
+# On a fresh machine Python 3.11 and make are enough: `make demo`, `make test`.
+# uv comes from PATH, or pip puts one into a private environment, .uv/. The project's own environment is
+# .venv/ (or UV_PROJECT_ENVIRONMENT); one that exists is used as it is and brought up to date.
+
+PYTHON ?= python3
+UV ?= $(shell command -v uv || echo .uv/bin/uv)
+WORKERS ?= 2
+ARGS ?=
+
+RUN := $(UV) run --frozen
+
+export UV_PYTHON_DOWNLOADS := never
+unexport VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types walls bench prove format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(UV) ## three instances on one SQLite file; one is killed; watch the takeover
+	@$(RUN) --no-dev tenure demo $(ARGS)
+
+test: check ## check, then the whole suite (ARGS="-k lease" narrows it)
+	$(RUN) pytest -n $(WORKERS) $(ARGS)
+
+check: lint types walls ## lint, types and walls, without running a test
+
+lint: $(UV) ## ruff: rules and format
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+
+types: $(UV) ## mypy, strict, on src
+	$(RUN) mypy
+
+walls: $(UV) ## import-linter: who may import whom
+	$(RUN) lint-imports --no-logo
+
+prove: $(UV) ## the long proofs, which `make test` leaves out
+	$(RUN) pytest -m long -n $(WORKERS) --timeout 3600 $(ARGS)
+
+bench: $(UV) ## measure; prints one table and JSON lines
+	$(RUN) python -m bench $(ARGS)
+
+format: $(UV) ## let ruff rewrite what it can
+	$(RUN) ruff check --fix
+	$(RUN) ruff format
+
+clean: ## remove caches, build output and the private uv; .venv stays
+	rm -rf .uv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.uv/bin/uv:
+	@echo 'uv is not on PATH: putting one into .uv/'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tenure needs Python 3.11 or later. Name one: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13,<0.14'
