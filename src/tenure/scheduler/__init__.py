@@ -1,0 +1,1 @@
+"""One instance's life: slots become claims, claims become runs, runs keep their leases."""

@@ -1,0 +1,89 @@
+"""On start, on waking and after an outage: what is unfinished, what is due, what was missed (R29, R28a)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from tenure.rules import commands as c
+from tenure.rules import timers
+from tenure.rules.job import run_id
+from tenure.scheduler.claims import Claims, Wish
+from tenure.scheduler.jobs import Job
+from tenure.scheduler.keeper import Keeper
+from tenure.scheduler.ledger import Ledger, Order, Page
+from tenure.scheduler.shared import Shared
+from tenure.stores.contract import Ask
+
+
+class CatchUp:
+    """What an instance recovers, for all its jobs in one read."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        ledger: Ledger,
+        keeper: Keeper,
+        claims: Claims,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self.shared, self.ledger, self.keeper, self.claims, self._spawn = shared, ledger, keeper, claims, spawn
+
+    async def recover(self, jobs: Sequence[Job]) -> None:
+        """R29 (1) and (2), and the ranges nobody spoke of (R36a). Raises StoreError; harmless to repeat."""
+        if not jobs:
+            return
+        reckoned = int(self.shared.store_clock.now())
+        latest = [_latest(job, reckoned) for job in jobs]
+        asks = [
+            Ask(job.document, (run_id(slot),) if slot is not None else (), tail=True)
+            for job, slot in zip(jobs, latest, strict=True)
+        ]
+        now, pages = await self.ledger.pages(asks)
+        missed: list[Order] = []
+        take: list[Wish] = []
+        catch: list[Wish] = []
+        for job, slot, page in zip(jobs, latest, pages, strict=True):
+            if slot is not None and slot > now:  # the estimate was ahead of the store
+                slot = _latest(job, now)
+            found = self._recovery(job, slot, page, now)
+            for run in found.watch:
+                self.keeper.watch(job, run.slot, run.request, run.lease.until)
+            take += [Wish(job, run.slot, "takeover", run.request) for run in found.take if job.lease_ms is not None]
+            if found.catch_up is not None:
+                catch.append(Wish(job, found.catch_up, "catch-up"))
+            if found.missed is not None:
+                missed += self._missed(job, *found.missed)
+        if missed:
+            await self.ledger.ask(missed)
+        if take:
+            self._spawn(self.claims.make(take))
+        if catch:
+            self._spawn(self._jittered(catch))
+
+    def _recovery(self, job: Job, slot: int | None, page: Page, now: int) -> timers.Recovery:
+        past = page.past.get(run_id(slot)) if slot is not None else None
+        return timers.recovery(page.job, slot, past, page.found.last, now, job.catch_up_ms, job.max_late_ms)
+
+    def _missed(self, job: Job, after: int, until: int) -> list[Order]:
+        """The range as a command, with its true first and last slot."""
+        if job.schedule is None:
+            return []
+        first, last = job.schedule.next(after), job.schedule.previous(until)
+        if first is None or last is None or first.at_ms > last.at_ms:
+            return []
+        count = job.schedule.count(after, until)
+        self.shared.emit("missed", job.name, last.at_ms, first=first.at_ms, count=count, why="nobody was there")
+        return [Order(job.name, c.Missed(first.at_ms, last.at_ms, count, self.shared.events.runner))]
+
+    async def _jittered(self, wishes: list[Wish]) -> None:
+        """Wait the jitter, then claim (R29): of several instances that start together one comes first."""
+        draw = self.shared.chance.draw()
+        await asyncio.sleep(draw * max(one.job.jitter_ms for one in wishes) / 1000)
+        await self.claims.make(wishes)
+
+
+def _latest(job: Job, now: int) -> int | None:
+    slot = job.schedule.previous(now) if job.schedule is not None else None
+    return slot.at_ms if slot is not None else None

@@ -1,0 +1,91 @@
+"""Sleep to the next slot by the store's clock, wait the jitter, claim. One loop for all jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from tenure.rules import timers
+from tenure.rules.timers import GRID
+from tenure.scheduler.claims import Claims, Wish
+from tenure.scheduler.jobs import Job
+from tenure.scheduler.shared import Shared
+
+
+class Clockwork:
+    """The slots of one instance's jobs. `slept`: what to do instead of going through what was slept over (R28a)."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        claims: Claims,
+        jobs: Iterable[Job],
+        slept: Callable[[str], Awaitable[None]],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self.shared, self.claims, self._slept, self._spawn = shared, claims, slept, spawn
+        self.jobs = [job for job in jobs if job.schedule is not None]
+        self.turned_at = shared.clock.boot()
+        self._heap: list[tuple[int, int, Job]] = []
+        self._before: dict[str, int] = {}
+        self._changed = asyncio.Event()
+        # Later than this after its slot, a turn of the loop counts as having slept.
+        self._sleepy_ms = min((job.heartbeat_ms for job in self.jobs), default=5_000)
+
+    def next_slot(self, job: str) -> int | None:
+        """The slot of a job that comes next."""
+        return next((slot for slot, _, one in self._heap if one.name == job), None)
+
+    def set_out(self) -> None:
+        """Begin at the slots after now."""
+        now = int(self.shared.store_clock.now())
+        self._heap = []
+        for place, job in enumerate(self.jobs):
+            self._push(place, job, now)
+        heapq.heapify(self._heap)
+        self._changed.set()
+
+    def _push(self, place: int, job: Job, after: int) -> None:
+        slot = job.schedule.next(after) if job.schedule is not None else None
+        if slot is not None:
+            heapq.heappush(self._heap, (slot.at_ms, place, job))
+
+    async def turn(self) -> None:
+        """The loop."""
+        while True:
+            self.turned_at = self.shared.clock.boot()
+            due = self.shared.store_clock.boot_of(self._heap[0][0]) if self._heap else self.turned_at + 60_000
+            if due > self.turned_at:
+                await self.shared.until(due, self._changed)
+                continue
+            now = self.shared.store_clock.now()
+            if now - self._heap[0][0] > self._sleepy_ms:
+                # Never one by one through what was slept over: one look at what is due now.
+                self.set_out()
+                await self._slept("woke late")
+                continue
+            self._claim_due(now)
+
+    def _claim_due(self, now: float) -> None:
+        """Start the claims of all slots that are due: one draw per instant, claims of 50 ms in one call (R19)."""
+        batches: defaultdict[int, list[Wish]] = defaultdict(list)
+        draws: dict[int, float] = {}
+        while self._heap and self._heap[0][0] <= now:
+            slot, place, job = heapq.heappop(self._heap)
+            draw = draws.setdefault(slot, self.shared.chance.draw())
+            at = timers.claim_at(slot, job.jitter_ms, draw)
+            batches[int(at // GRID)].append(Wish(job, slot, "schedule", before=self._before.get(job.name)))
+            self._before[job.name] = slot
+            self._push(place, job, slot)
+        for wishes in batches.values():
+            at = min(timers.claim_at(one.slot, one.job.jitter_ms, draws[one.slot]) for one in wishes)
+            self._spawn(self._claim(at, wishes))
+
+    async def _claim(self, at: float, wishes: list[Wish]) -> None:
+        boot = self.shared.store_clock.boot_of(max(at, *(one.slot for one in wishes), 0))
+        while self.shared.clock.boot() < boot:
+            await self.shared.until(boot)
+        await self.claims.make(wishes)

@@ -1,0 +1,89 @@
+"""What happened, told to callbacks, the log and the counters; an error in a listener stops nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tenure.rules.instant import iso
+
+NAMES: Final = (
+    "won started success failed skip backup takeover lost unsure overdue drift handed-over interrupted "
+    "abandoned missed stalled clock store-down store-up retry warning"
+).split()
+_WARNINGS: Final = frozenset(
+    "failed lost unsure overdue drift abandoned missed stalled clock store-down interrupted warning".split()
+)
+_QUIET: Final = frozenset(("won", "backup"))
+
+log = logging.getLogger("tenure")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened. `at` is the store's time in milliseconds; slot None where it is of no run."""
+
+    name: str
+    at: int
+    runner: str
+    job: str = ""
+    slot: int | None = None
+    request: str = ""
+    attempt: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """One line for people."""
+        words = [self.name]
+        if self.job:
+            words.append(self.job)
+        if self.slot is not None:
+            words.append(iso(self.slot))
+        if self.attempt:
+            words.append(f"attempt {self.attempt}")
+        words += [f"{key}={value}" for key, value in self.detail.items()]
+        return " ".join(words)
+
+
+Listener = Callable[[Event], Any]
+
+
+class Events:
+    """Tells every listener of every event, in order. `deliver` runs a call where the user's code lives."""
+
+    def __init__(self, runner: str, deliver: Callable[[Callable[[], None]], None]) -> None:
+        self.runner = runner
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.recent: deque[Event] = deque(maxlen=200)
+        self._deliver = deliver
+        self._listeners: list[tuple[str, Listener]] = []
+
+    def on(self, name: str, listener: Listener) -> Callable[[], None]:
+        """Hear events of this name, or of all by `*`. Returns how to stop."""
+        entry = (name, listener)
+        self._listeners.append(entry)
+        return lambda: self._listeners.remove(entry) if entry in self._listeners else None
+
+    def emit(self, event: Event) -> None:
+        """Tell it: to the log at once, to the listeners where they live."""
+        self.counts[event.job, event.name] += 1
+        self.recent.append(event)
+        level = logging.WARNING if event.name in _WARNINGS else logging.INFO
+        if event.name in _QUIET:
+            level = logging.DEBUG
+        if log.isEnabledFor(level):
+            run = {"job": event.job, "slot": event.slot, "attempt": event.attempt, "runner": event.runner}
+            log.log(level, "%s", event.line(), extra={"event": event.name, **run, "store_time": event.at})
+        for name, listener in tuple(self._listeners):
+            if name in ("*", event.name):
+                self._deliver(lambda listener=listener: _hear(listener, event))  # type: ignore[misc]
+
+
+def _hear(listener: Listener, event: Event) -> None:
+    try:
+        listener(event)
+    except Exception:
+        log.exception("a listener of %r raised; the run goes on", event.name)

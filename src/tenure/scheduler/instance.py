@@ -1,0 +1,277 @@
+"""One process that runs a scheduler: it starts and stops the offices, and says how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tenure.errors import StoreError, StoreUnavailable
+from tenure.rules import commands as c
+from tenure.rules import timers
+from tenure.scheduler.catchup import CatchUp
+from tenure.scheduler.claims import Claims
+from tenure.scheduler.clockwork import Clockwork
+from tenure.scheduler.effects import Effects
+from tenure.scheduler.events import Events
+from tenure.scheduler.jobs import Job
+from tenure.scheduler.keeper import Keeper
+from tenure.scheduler.lane import Lane
+from tenure.scheduler.ledger import Ledger, Order
+from tenure.scheduler.presence import Presence, default_name
+from tenure.scheduler.runner import Runner
+from tenure.scheduler.seams import Chance, Clock, Stage, SystemChance, SystemClock
+from tenure.scheduler.shared import NAP, Shared
+from tenure.scheduler.watchman import Watchman
+from tenure.stores.contract import Store
+
+log = logging.getLogger("tenure")
+
+# How long a restarted task keeps health() red, in milliseconds.
+REMEMBERED: Final = 300_000.0
+CLOCK_TOLD: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an instance is. `reasons`: one sentence for each thing that is wrong; none where ok."""
+
+    ok: bool
+    reasons: tuple[str, ...]
+    store_offset_ms: float
+    turned_seconds_ago: float
+
+
+class Instance:
+    """Everything here runs on the loop that calls `start`; handlers run on the stage."""
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        store: Store,
+        stage: Stage,
+        *,
+        name: str | None = None,
+        version: str = "",
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        chance = chance or SystemChance()
+        self.jobs = {job.name: job for job in jobs}
+        self.name = name or default_name(chance.token())
+        self.events = Events(self.name, stage.deliver)
+        self.shared = Shared(clock or SystemClock(), chance, stage, self.events)
+        self.store = store
+        self.ledger = Ledger(store, self.shared.store_clock, self._stepped, self._reached)
+        self.keeper = Keeper(self.shared, self.ledger)
+        self.effects = Effects(self.shared, self.ledger)
+        self.runner = Runner(self.shared, self.keeper, Lane(self.ledger), self.effects)
+        self.claims = Claims(self.shared, self.ledger, self.keeper, self.runner)
+        self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self._spawn)
+        self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self._spawn)
+        self.presence = Presence(self.shared, self.ledger, version, self._facts)
+        self.watchman = Watchman(self)
+        self.keeper.won = self.runner.start
+        self.runner.changed = self._run_over
+        self.started = asyncio.Event()
+        self._run_ended = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._faults: dict[str, tuple[float, str]] = {}
+        self._down: tuple[float, StoreError] | None = None
+        self._clock_told = False
+        self.stopped = False
+
+    # --- start and stop ---------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin. Returns at once; a store that can't be reached yet is tried again, visible in `health()`."""
+        self.effects.loop = asyncio.get_running_loop()
+        offices: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "keeper's heartbeats": self.keeper.beat,
+            "keeper's checks": self.keeper.look,
+            "watchman's round": self.watchman.round,
+            "watchman's pulse": self.watchman.pulse,
+            "watchman's ear": self.watchman.listen,
+            "clockwork": self._work,
+        }
+        self._tasks = [asyncio.create_task(self._supervise(name, make)) for name, make in offices.items()]
+
+    async def _work(self) -> None:
+        await self._set_out()
+        await self.clockwork.turn()
+
+    async def _set_out(self) -> None:
+        """Register, recover, and only then begin with the slots (R29, R29a)."""
+        tries = 0
+        while not self.started.is_set():
+            try:
+                await self._register()
+                self.clockwork.set_out()
+                await self.catchup.recover(list(self.jobs.values()))
+                await self.presence.write(now=True)
+                self.started.set()
+            except StoreUnavailable:
+                tries += 1
+                await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
+
+    async def _register(self) -> None:
+        orders = [
+            Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in self.jobs.values()
+        ]
+        for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
+            if isinstance(answered.answer, c.Registered) and answered.answer.drift:
+                self.shared.emit("drift", order.job, why="the options differ from those another instance told")
+
+    async def stop(self, timeout: float = 20.0) -> None:
+        """No new claims; running handlers are told, and handed over, finished or left (R27). Ends within timeout + 2 s."""
+        deadline = self.shared.clock.boot() + timeout * 1000
+        self.runner.stopping = True
+        self.keeper.quiet()
+        for task in self._tasks:
+            if task.get_name() != "keeper's heartbeats":
+                task.cancel()
+        for holding, _ in self.runner.playing.values():
+            holding.abort("stop", cancel=False)
+        # Claims under way may still win; what they win is given back unrun.
+        await self._until_quiet(deadline - 1000, lambda: not self.runner.playing and not self._spawned)
+        for holding, _ in tuple(self.runner.playing.values()):
+            holding.cancel()
+        await self._until_quiet(deadline, lambda: not self.runner.playing)
+        for holding, task in tuple(self.runner.playing.values()):
+            holding.abort("abandoned", cancel=False)
+            self.keeper.drop(holding)
+            self.shared.emit("abandoned", holding.job.name, holding.slot, holding.request, holding.attempt)
+            task.cancel()
+        await self._end_tasks()
+        self.stopped = True
+
+    async def _until_quiet(self, boot: float, quiet: Callable[[], bool]) -> None:
+        while not quiet() and self.shared.clock.boot() < boot:
+            await self.shared.until(min(boot, self.shared.clock.boot() + 100), self._run_ended)
+
+    async def _end_tasks(self) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await self.presence.remove()
+        except TimeoutError:
+            pass
+        ending = [*self._tasks, *self._spawned]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        self.shared.stage.close()
+
+    def _run_over(self) -> None:
+        self._run_ended.set()
+
+    # --- tasks ------------------------------------------------------------------------------------------
+
+    async def _supervise(self, name: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """An inner task that dies is restarted, and `health()` says so (R28a)."""
+        task = asyncio.current_task()
+        if task is not None:
+            task.set_name(name)
+        tries = 0
+        while True:
+            try:
+                await make()
+                return
+            except Exception as error:
+                tries += 1
+                if not isinstance(error, StoreError):
+                    log.exception("%s of %s died and is restarted", name, self.name)
+                self._faults[name] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
+                self.shared.warn(f"{name} died and was restarted: {error}")
+                await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that ends by itself; what goes wrong in it is told, never swallowed."""
+        task = asyncio.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._spawned.discard(task)
+        self._run_ended.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of %s died", self.name, exc_info=error)
+            self._faults["a claim"] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
+
+    async def _recover(self, why: str) -> None:
+        """R28a: judge, and look at every job as on start."""
+        self.keeper.judge()
+        try:
+            await self.catchup.recover(list(self.jobs.values()))
+        except StoreUnavailable:
+            self.watchman.recovery_due = True
+
+    # --- what is told -----------------------------------------------------------------------------------
+
+    def _stepped(self, step: float) -> None:
+        if abs(step) < CLOCK_TOLD:
+            return
+        way = "forward" if step > 0 else "back"
+        self.shared.emit("clock", why=f"the store's clock stepped {way}", by_ms=round(step))
+        self.watchman.recovery_due = True
+        if self.started.is_set():
+            self.clockwork.set_out()
+
+    def _reached(self, error: StoreError | None) -> None:
+        """The store answered, or did not: tell the change, and recover after an outage."""
+        boot = self.shared.clock.boot()
+        if error is None:
+            if self._down is not None:
+                since, _ = self._down
+                self._down = None
+                self.shared.emit("store-up", down_ms=round(boot - since))
+                if boot - since > min((job.heartbeat_ms for job in self.jobs.values()), default=5_000):
+                    self.watchman.recovery_due = True
+            self._tell_offset()
+        elif self._down is None:
+            self._down = (boot, error)
+            self.shared.emit("store-down", why=str(error))
+
+    def _tell_offset(self) -> None:
+        offset = self.shared.store_clock.offset()
+        if abs(offset) > CLOCK_TOLD and not self._clock_told:
+            self._clock_told = True
+            self.shared.emit("clock", why="this machine's clock differs from the store's", by_ms=round(offset))
+
+    def _facts(self) -> dict[str, Any]:
+        health = self.health()
+        return {
+            "offset_ms": round(health.store_offset_ms),
+            "jobs": sorted(self.jobs),
+            "running": [list(holding.key) for holding, _ in self.runner.playing.values()],
+            "backups": len(self.keeper.watches),
+            "ok": health.ok,
+            "reasons": list(health.reasons),
+        }
+
+    def health(self) -> Health:
+        """Whether this instance does its work, and what is wrong if not."""
+        boot = self.shared.clock.boot()
+        reasons = []
+        if self._down is not None:
+            reasons.append(f"the store can't be reached since {(boot - self._down[0]) / 1000:.0f} s: {self._down[1]}")
+        if not self.started.is_set() and self._tasks:
+            reasons.append("it has not started yet: the jobs are not registered in the store")
+        for name, (at, error) in self._faults.items():
+            if boot - at < REMEMBERED:
+                reasons.append(f"{name} died {(boot - at) / 1000:.0f} s ago and was restarted: {error}")
+        turned = boot - self.clockwork.turned_at
+        if self.started.is_set() and not self.runner.stopping and turned > 2 * NAP * 1000 + 500:
+            reasons.append(f"the loop that starts runs has not turned for {turned / 1000:.0f} s")
+        reasons += self.watchman.reasons()
+        offset = self.shared.store_clock.offset()
+        return Health(not reasons, tuple(reasons), offset, turned / 1000)
+
+
+def _definition(job: Job) -> tuple[str, str, str]:
+    schedule = job.schedule.identity if job.schedule is not None else ""
+    return schedule, job.fingerprint(), json.dumps(job.told(), separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,206 @@
+"""Start one won attempt, hear how its handler ended, and finish, fail or release it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+from tenure.errors import StoreError, StoreUnavailable
+from tenure.rules import commands as c
+from tenure.rules import timers
+from tenure.scheduler.jobs import Job
+from tenure.scheduler.keeper import Keeper
+from tenure.scheduler.lane import Lane
+from tenure.scheduler.ledger import Answered
+from tenure.scheduler.run import Deeds, Holding, Run
+from tenure.scheduler.seams import Ended
+from tenure.scheduler.shared import Shared
+
+RESULT_BYTES: Final = 64 * 1024
+MESSAGE_LETTERS: Final = 2_000
+TRACE_LETTERS: Final = 8_000
+
+
+class Runner:
+    """All attempts that this instance runs; each is one task of the engine's loop."""
+
+    def __init__(self, shared: Shared, keeper: Keeper, endings: Lane, deeds: Deeds) -> None:
+        self.shared, self.keeper, self.endings, self.deeds = shared, keeper, endings, deeds
+        self.playing: dict[tuple[str, int, str], tuple[Holding, asyncio.Task[None]]] = {}
+        self.stopping = False
+        self.changed: Callable[[], None] = lambda: None
+
+    def start(self, job: Job, slot: int, request: str, answered: Answered, won: c.Won) -> None:
+        """Run an attempt that was won; one that was won after stop() began is given back unrun (R27)."""
+        holding = Holding(job, slot, request, self.shared.clock)
+        holding.token, holding.attempt, holding.fence = won.token, won.attempt, won.fence
+        holding.reason, holding.runner, holding.sent = won.reason, self.shared.events.runner, answered.sent
+        if holding.key in self.playing:
+            return  # the same win heard twice
+        self.shared.emit("takeover" if won.attempt > 1 else "won", job.name, slot, request, won.attempt)
+        if job.lease_ms is not None:
+            self.keeper.hold(holding)
+        task = asyncio.create_task(self._perform(holding))
+        self.playing[holding.key] = (holding, task)
+        task.add_done_callback(lambda _: self._over(holding))
+
+    def _over(self, holding: Holding) -> None:
+        holding.over = True
+        self.keeper.drop(holding)
+        self.playing.pop(holding.key, None)
+        self.changed()
+
+    async def _perform(self, holding: Holding) -> None:
+        if self.stopping:
+            if holding.job.lease_ms is not None:
+                await self._release(holding, counts=False)
+            return
+        self._emit("started", holding, late_ms=round(self.shared.store_clock.now() - holding.slot), reason=holding.reason)
+        deadline = self._timeout(holding)
+        try:
+            ended = await self._play(holding)
+        finally:
+            if deadline is not None:
+                deadline.cancel()
+        await self._conclude(holding, ended)
+
+    def _timeout(self, holding: Holding) -> asyncio.TimerHandle | None:
+        """At `timeout` the signal is set; until the handler ends the run keeps its lease, `overdue` (R30a)."""
+        if holding.job.timeout_ms is None:
+            return None
+
+        def reached() -> None:
+            holding.abort("timeout")
+            self._emit("overdue", holding, after_ms=holding.job.timeout_ms)
+
+        return asyncio.get_running_loop().call_later(holding.job.timeout_ms / 1000, reached)
+
+    async def _play(self, holding: Holding) -> Ended:
+        """The handler, and its retries inside the same attempt while the lease is held (R30)."""
+        tries = 0
+        while True:
+            ended = await self._play_once(holding)
+            if ended.error is None or holding.why or tries >= holding.job.retries or self.stopping:
+                return ended
+            tries += 1
+            wait = timers.backoff(tries, self.shared.chance.draw(), 60_000) * holding.job.retry_delay_ms / timers.BACKOFF_FIRST
+            self._emit("retry", holding, number=tries, after_ms=round(wait), error=_short(ended.error))
+            if await holding.signal.within(wait / 1000):
+                return ended
+
+    async def _play_once(self, holding: Holding) -> Ended:
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[Ended] = loop.create_future()
+        job = holding.job
+        run = Run(holding, self.deeds)
+        arguments = (run,) if job.wants_run else ()
+
+        def told(ended: Ended) -> None:
+            if not heard.done():
+                heard.set_result(ended)
+
+        holding.cancel = self.shared.stage.play(job.handler, arguments, job.is_async, told)
+        if holding.why:
+            holding.cancel()
+        return await heard
+
+    async def _conclude(self, holding: Holding, ended: Ended) -> None:
+        """What becomes of the run now that its handler has ended (R24 to R30a)."""
+        holding.cancel = lambda: None
+        doing = timers.ending(ended.error is None, holding.why)
+        if holding.job.lease_ms is None:
+            name = "success" if ended.error is None else "failed"
+            self._emit(name, holding, **({} if ended.error is None else {"error": _short(ended.error)}))
+            return
+        match doing:
+            case "nothing":
+                return
+            case "finish" if holding.recorded:
+                self._emit("success", holding)  # recorded by the run's own transaction
+            case "finish":
+                await self._finish(holding, "success", *_result(ended.value))
+            case "time out":
+                after = f"ran into its timeout of {holding.job.timeout_ms} ms"
+                await self._finish(holding, "failed", None, ("Timeout", after, _trace(ended.error)), "timeout")
+            case "fail":
+                await self._finish(holding, "failed", None, _error(ended.error))
+            case "hand over":
+                await self._release(holding, counts=False)
+            case "give up":
+                await self._release(holding, counts=True)
+
+    async def _finish(self, holding: Holding, status: Any, result: Any, error: Any, how: Any = None) -> None:
+        if error is not None and status == "success":
+            status = "failed"
+        command = c.Finish(holding.slot, holding.token, status, holding.request, result, error, how)
+        answer = await self._until_answered(holding, command)
+        if isinstance(answer, c.Finished):
+            self._emit(status, holding, **({"error": f"{error[0]}: {error[1]}"} if error else {}))
+        elif isinstance(answer, c.Refused):
+            self._lost(holding, answer)
+
+    async def _release(self, holding: Holding, *, counts: bool) -> None:
+        command = c.Release(holding.slot, holding.token, counts, holding.request)
+        answer = await self._until_answered(holding, command)
+        if isinstance(answer, c.Released) and not counts:
+            self._emit("handed-over", holding)
+        elif isinstance(answer, c.Refused):
+            self._lost(holding, answer)
+
+    def _lost(self, holding: Holding, answer: c.Refused) -> None:
+        if holding.why != "lost":
+            holding.abort("lost")
+            self._emit("lost", holding, to=answer.runner or answer.status)
+
+    async def _until_answered(self, holding: Holding, command: c.Command) -> c.Answer | None:
+        """Ask until it is answered; heartbeats go on meanwhile. None: the run was lost or abandoned first (R25)."""
+        tries = 0
+        holding.closing = True  # from the first sending on, a refused heartbeat may be our own doing (R24)
+        while holding.why not in ("lost", "abandoned"):
+            try:
+                return (await self.endings.ask(holding.job.name, command)).answer
+            except StoreUnavailable:
+                pass
+            except StoreError as error:
+                self.shared.warn(f"the end of {holding.job.name} can't be recorded: {error}")
+            tries += 1
+            await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
+        return None
+
+    def _emit(self, name: str, holding: Holding, **detail: Any) -> None:
+        self.shared.emit(name, holding.job.name, holding.slot, holding.request, holding.attempt, **detail)
+
+
+def _result(value: Any) -> tuple[Any, Any]:
+    """A handler's value as JSON, at most 64 KiB; what can't be kept fails the run, saying so (R15)."""
+    if value is None:
+        return None, None
+    try:
+        size = len(json.dumps(value, allow_nan=False).encode())
+    except (TypeError, ValueError, UnicodeEncodeError, RecursionError) as error:
+        return None, ("ResultError", f"the handler's result is no JSON: {error}. Return plain values.", "")
+    if size > RESULT_BYTES:
+        return None, ("ResultError", f"the handler's result has {size} bytes; at most {RESULT_BYTES} are kept.", "")
+    return value, None
+
+
+def _error(error: BaseException | None) -> tuple[str, str, str]:
+    return (type(error).__name__, _clean(str(error))[:MESSAGE_LETTERS], _trace(error))
+
+
+def _trace(error: BaseException | None) -> str:
+    """The end of a traceback: that is where the fault is named."""
+    return _clean("".join(traceback.format_exception(error)))[-TRACE_LETTERS:] if error is not None else ""
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _short(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+

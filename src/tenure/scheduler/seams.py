@@ -1,0 +1,219 @@
+"""What an instance takes from the world, each replaceable: its clocks, its chance, and where handlers run.
+
+Production gives the machine's; tests and simulations give turned clocks, seeds and their own loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Handler = Callable[..., Any]
+
+
+class Clock(Protocol):
+    """An instance's own clocks, in milliseconds."""
+
+    def boot(self) -> float:
+        """Since some moment of the past, never stepping, running during suspend where the system has such a clock."""
+        ...
+
+    def wall(self) -> float:
+        """Since the Unix epoch, as this machine believes."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks: CLOCK_BOOTTIME on Linux, since `monotonic` stops during suspend there."""
+
+    _boottime = getattr(time, "CLOCK_BOOTTIME", None)
+
+    def boot(self) -> float:
+        if self._boottime is None:
+            return time.monotonic() * 1000
+        return time.clock_gettime(self._boottime) * 1000
+
+    def wall(self) -> float:
+        return time.time() * 1000
+
+
+class Chance(Protocol):
+    """Random draws, and secrets nobody can guess."""
+
+    def draw(self) -> float:
+        """0 <= draw < 1."""
+        ...
+
+    def token(self) -> str:
+        """A new token of at least 128 bits."""
+        ...
+
+
+class SystemChance:
+    """Seeded by the system; tokens by its secure source."""
+
+    def __init__(self) -> None:
+        self._random = random.Random()
+
+    def draw(self) -> float:
+        return self._random.random()
+
+    def token(self) -> str:
+        return secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a handler ended: its value, or what it raised."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+Told = Callable[[Ended], None]
+
+
+class Stage(Protocol):
+    """Where handlers run: never where leases are kept (R23)."""
+
+    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
+        """Start a handler; `told` is called once, on the calling loop, when it has ended. Returns how to cancel it."""
+        ...
+
+    def ping(self, pong: Callable[[], None]) -> None:
+        """Have `pong` called on the calling loop once the handlers' loop has turned."""
+        ...
+
+    def deliver(self, call: Callable[[], None]) -> None:
+        """Run a listener's call where the user's code lives."""
+        ...
+
+    def close(self) -> None:
+        """No more handlers will be started."""
+        ...
+
+
+def _tell(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any) -> None:
+    """Call on another thread's loop, if that is still open: what an abandoned handler says is not heard."""
+    try:
+        loop.call_soon_threadsafe(call, *arguments)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+
+
+async def _await(handler: Handler, arguments: tuple[Any, ...]) -> Any:
+    value = handler(*arguments)
+    return await value if inspect.isawaitable(value) else value
+
+
+def _ended(task: asyncio.Task[Any]) -> Ended:
+    if task.cancelled():
+        return Ended(error=asyncio.CancelledError("the handler was cancelled"))
+    error = task.exception()
+    return Ended(error=error) if error is not None else Ended(task.result())
+
+
+class LoopStage:
+    """Async handlers as tasks of the user's loop, sync ones in daemon threads (R31)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 64) -> None:
+        self._loop = loop
+        self._threads = Threads(threads)
+
+    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
+        engine = asyncio.get_running_loop()
+        if not is_async:
+            self._threads.submit(lambda: _tell(engine, told, _call(handler, arguments)))
+            return lambda: None
+        tasks: list[asyncio.Task[Any]] = []
+
+        def begin() -> None:
+            task = self._loop.create_task(_await(handler, arguments))
+            tasks.append(task)
+            task.add_done_callback(lambda done: _tell(engine, told, _ended(done)))
+
+        def cancel() -> None:
+            for task in tasks:
+                task.cancel()
+
+        self._loop.call_soon_threadsafe(begin)
+        return lambda: _tell(self._loop, cancel)
+
+    def ping(self, pong: Callable[[], None]) -> None:
+        engine = asyncio.get_running_loop()
+        _tell(self._loop, lambda: _tell(engine, pong))
+
+    def deliver(self, call: Callable[[], None]) -> None:
+        _tell(self._loop, call)
+
+    def close(self) -> None:
+        self._threads.close()
+
+
+class InlineStage:
+    """Everything on the calling loop, for turned clocks; a sync handler takes no time there."""
+
+    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+        if not is_async:
+            loop.call_soon(lambda: told(_call(handler, arguments)))
+            return lambda: None
+        task = loop.create_task(_await(handler, arguments))
+        task.add_done_callback(lambda done: told(_ended(done)))
+        return lambda: task.cancel() and None
+
+    def ping(self, pong: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(pong)
+
+    def deliver(self, call: Callable[[], None]) -> None:
+        call()
+
+    def close(self) -> None:
+        pass
+
+
+def _call(handler: Handler, arguments: tuple[Any, ...]) -> Ended:
+    try:
+        return Ended(handler(*arguments))
+    except BaseException as error:  # whatever a handler raises is its outcome, SystemExit too
+        return Ended(error=error)
+
+
+@dataclass
+class Threads:
+    """At most `most` daemon threads, made when needed. Not an executor: those keep a process from ending
+    while a handler that was abandoned still runs."""
+
+    most: int
+    _work: queue.SimpleQueue[Callable[[], None] | None] = field(default_factory=queue.SimpleQueue)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _made: int = 0
+    _free: int = 0
+
+    def submit(self, call: Callable[[], None]) -> None:
+        with self._lock:
+            self._free -= 1
+            if self._free < 0 and self._made < self.most:
+                self._made += 1
+                self._free += 1
+                threading.Thread(target=self._serve, name=f"tenure-handler-{self._made}", daemon=True).start()
+        self._work.put(call)
+
+    def _serve(self) -> None:
+        while (call := self._work.get()) is not None:
+            call()
+            with self._lock:
+                self._free += 1
+
+    def close(self) -> None:
+        for _ in range(self._made):
+            self._work.put(None)

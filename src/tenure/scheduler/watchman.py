@@ -1,0 +1,178 @@
+"""Goes its round: sees wishes, pauses and orphans, hears hints, feels the pulse of the handlers' loop, prunes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from tenure.errors import StoreUnavailable
+from tenure.rules import commands as c
+from tenure.scheduler.claims import LATE_TWICE, Wish
+from tenure.scheduler.jobs import Job
+from tenure.scheduler.ledger import Order, Page
+from tenure.scheduler.run import Holding
+from tenure.scheduler.shared import NAP
+from tenure.stores.contract import Ask
+
+if TYPE_CHECKING:
+    from tenure.scheduler.instance import Instance
+
+# Wishes and pauses are seen at least this often (R36, R37), old records pruned this often; milliseconds.
+ROUND: Final = 5_000.0
+PRUNE: Final = 60_000.0
+MARKS_LEAST: Final = 1_000
+MARKS_PER_RECORD: Final = 10
+
+
+class Watchman:
+    """What an instance must notice although nobody calls."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.shared = instance, instance.shared
+        self.recovery_due = False
+        self._paused: set[str] = set()
+        self._round_due = asyncio.Event()
+        self._hinted: set[str] = set()
+        self._prune_at = self.shared.clock.boot() + PRUNE * self.shared.chance.draw()
+        self._stalled_since: float | None = None
+
+    async def round(self) -> None:
+        """Every five seconds, and at once for jobs that a hint names."""
+        await self.instance.started.wait()
+        await self.instance.presence.sweep()
+        due = self.shared.clock.boot() + ROUND
+        while True:
+            await self.shared.until(due, self._round_due)
+            boot = self.shared.clock.boot()
+            names, self._hinted = self._hinted, set()
+            jobs = self.instance.jobs
+            if boot >= due:
+                due = boot + ROUND
+                names = set(jobs)
+            if self.recovery_due:
+                await self._recover()
+            if not names:
+                continue
+            try:
+                await self._look([jobs[name] for name in sorted(names) if name in jobs])
+                await self.instance.presence.write()
+                if boot >= self._prune_at:
+                    self._prune_at = boot + PRUNE
+                    await self._prune()
+            except StoreUnavailable:
+                pass  # told as store-down; the next round comes
+
+    async def _recover(self) -> None:
+        self.recovery_due = False
+        self.instance.keeper.judge()
+        try:
+            await self.instance.catchup.recover(list(self.instance.jobs.values()))
+        except StoreUnavailable:
+            self.recovery_due = True
+
+    async def _look(self, jobs: list[Job]) -> None:
+        """Read the jobs' documents: wishes are claimed, a resume is caught up, orphans are watched."""
+        now, pages = await self.instance.ledger.pages([Ask(job.document) for job in jobs])
+        wishes: list[Wish] = []
+        resumed: list[Job] = []
+        for job, page in zip(jobs, pages, strict=True):
+            if page.job.paused is not None:
+                self._paused.add(job.name)
+            elif job.name in self._paused or job.name in self.instance.claims.paused:
+                self._paused.discard(job.name)
+                self.instance.claims.paused.discard(job.name)
+                resumed.append(job)
+            wishes += [Wish(job, wish.at, "manual", wish.id) for wish in page.job.requests]
+            self._adopt(job, page, now)
+        if wishes:
+            self.instance._spawn(self.instance.claims.make(wishes))
+        if resumed:
+            await self.instance.catchup.recover(resumed)
+
+    def _adopt(self, job: Job, page: Page, now: int) -> None:
+        """Runs that nobody here looks after, whatever became of the answer that would have told of them."""
+        keeper = self.instance.keeper
+        for run in page.job.runs:
+            key = (job.name, run.slot, run.request)
+            newest = run.request or page.job.newest is None or run.slot >= page.job.newest
+            if key not in keeper.holdings and key not in keeper.watches and newest:
+                keeper.watch(job, run.slot, run.request, run.lease.until)
+
+    async def _prune(self) -> None:
+        """R11, R12: delete what lies beyond each job's limits."""
+        jobs = list(self.instance.jobs.values())
+        asks = [
+            Ask(job.document, beyond=(job.history, max(MARKS_LEAST, MARKS_PER_RECORD * job.history))) for job in jobs
+        ]
+        _, pages = await self.instance.ledger.pages(asks)
+        orders = [
+            Order(job.name, c.Prune(tuple(c.Head(*head) for head in page.found.heads), page.found.marks_until))
+            for job, page in zip(jobs, pages, strict=True)
+            if page.found.heads or page.found.marks_until is not None
+        ]
+        if orders:
+            await self.instance.ledger.ask(orders)
+
+    async def listen(self) -> None:
+        """Hints wake backups and the round at once; the timers stay."""
+        await self.instance.started.wait()
+        async for documents in self.instance.store.watch():
+            self.instance.keeper.hint(documents)
+            self._hinted |= {name.removeprefix("job:") for name in documents}
+            self._round_due.set()
+
+    async def pulse(self) -> None:
+        """Notice having slept, and a handlers' loop that is blocked (R23, R28a)."""
+        slept_over = min((job.heartbeat_ms for job in self.instance.jobs.values()), default=5_000)
+        while True:
+            playing = self._async_runs()
+            nap = min(NAP * 1000, min((one.job.heartbeat_ms for one in playing), default=2 * NAP * 1000) / 2)
+            before = self.shared.clock.boot()
+            await self.shared.until(before + nap)
+            if self.shared.clock.boot() - before > nap + slept_over:
+                self.recovery_due = True
+                self.instance.keeper.judge()
+                self._round_due.set()
+            if playing and self._stalled_since is None:
+                self._ping(playing)
+
+    def _async_runs(self) -> list[Holding]:
+        playing = (holding for holding, _ in self.instance.runner.playing.values())
+        return [one for one in playing if one.job.is_async]
+
+    def _ping(self, playing: list[Holding]) -> None:
+        sent = self._stalled_since = self.shared.clock.boot()
+
+        def pong() -> None:
+            self._stalled_since = None
+            blocked = self.shared.clock.boot() - sent
+            for one in playing:
+                if blocked > one.job.heartbeat_ms:
+                    self.shared.emit(
+                        "stalled", one.job.name, one.slot, one.request, one.attempt, blocked_ms=round(blocked)
+                    )
+
+        self.shared.stage.ping(pong)
+
+    def reasons(self) -> Iterable[str]:
+        """What is wrong, one sentence each."""
+        instance, shared = self.instance, self.shared
+        boot = shared.clock.boot()
+        if self._stalled_since is not None and boot - self._stalled_since > 2 * NAP * 1000:
+            blocked = (boot - self._stalled_since) / 1000
+            yield f"the handlers' loop is blocked since {blocked:.0f} s; leases are kept, but handlers don't move"
+        if shared.store_clock.behind():
+            yield "the store's clock went back; nothing repeats, and slots wait until it has caught up"
+        for name, times in instance.claims.late.items():
+            if times >= LATE_TWICE:
+                yield f"{name} was refused as late {times} times in a row"
+        offset = abs(shared.store_clock.offset())
+        tightest = min((job.max_late_ms for job in instance.jobs.values()), default=60_000)
+        if offset > max(tightest / 2, 1_000):
+            yield f"this machine's clock is {offset / 1000:.1f} s from the store's; set it right"
+        overdue = [one.key for one, _ in instance.runner.playing.values() if one.why == "timeout"]
+        for key in overdue:
+            yield f"{key[0]} runs beyond its timeout and can't be stopped"
+
+

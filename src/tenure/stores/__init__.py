@@ -1,0 +1,1 @@
+"""Stores for runs: a clock and a compare-and-set each. They know documents, not leases."""

@@ -1,0 +1,30 @@
+"""The pytest plugin: a `tenure_cluster` fixture that makes clusters and closes them.
+
+Loaded in every pytest run of an environment that has Tenure, so it imports nothing before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tenure.testing.cluster import Cluster
+
+
+@pytest.fixture
+def tenure_cluster() -> Iterator[Callable[..., Cluster]]:
+    """Make clusters: `tenure_cluster(app, 3)`. Each is closed at the test's end, and fails it if a task died unseen."""
+    from tenure.testing.cluster import Cluster
+
+    made: list[Cluster] = []
+
+    def make(jobs: Any, n: int = 3, **options: Any) -> Cluster:
+        made.append(Cluster(jobs, n, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.__exit__(None, None, None)
