@@ -42,7 +42,6 @@ class CatchUp:
         ]
         now, pages = await self.ledger.pages(asks)
         missed: list[Order] = []
-        take: list[Wish] = []
         catch: list[Wish] = []
         for job, slot, page in zip(jobs, latest, pages, strict=True):
             if slot is not None and slot > now:  # the estimate was ahead of the store
@@ -50,15 +49,14 @@ class CatchUp:
             found = self._recovery(job, slot, page, now)
             for run in found.watch:
                 self.keeper.watch(job, run.slot, run.request, run.lease.until)
-            take += [Wish(job, run.slot, "takeover", run.request) for run in found.take if job.lease_ms is not None]
+            for run in found.take:
+                self.keeper.watch(job, run.slot, run.request, None, soon=True)
             if found.catch_up is not None:
                 catch.append(Wish(job, found.catch_up, "catch-up"))
             if found.missed is not None:
                 missed += self._missed(job, *found.missed)
         if missed:
             await self.ledger.ask(missed)
-        if take:
-            self._spawn(self.claims.make(take))
         if catch:
             self._spawn(self._jittered(catch))
 

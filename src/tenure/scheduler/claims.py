@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,7 +13,7 @@ from tenure.rules import timers
 from tenure.rules.job import Reason
 from tenure.rules.runs import TOLERANCE
 from tenure.scheduler.jobs import Job
-from tenure.scheduler.keeper import Keeper, takeover
+from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.ledger import Answered, Ledger, Order
 from tenure.scheduler.runner import Runner
 from tenure.scheduler.shared import Shared
@@ -24,7 +23,7 @@ LATE_TWICE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One claim to be made: of a slot, of a dead run, or of a manual request. `before`: the slot before, if known."""
+    """One claim to be made: of a slot or of a manual request. `before`: the slot before, if known."""
 
     job: Job
     slot: int
@@ -42,7 +41,7 @@ class Claims:
         self.late: Counter[str] = Counter()
         self.paused: set[str] = set()
         self.under_way: set[tuple[str, int, str]] = set()
-        self.outage: Callable[[], None] = lambda: None
+        self.asking = 0
 
     async def make(self, wishes: list[Wish]) -> None:
         """Claim all of these in as few calls as possible, again and again until each is answered or hopeless."""
@@ -58,25 +57,28 @@ class Claims:
         tries = 0
         while claims and not self.runner.stopping:
             try:
-                answers = await self.ledger.ask([Order(wish.job.name, claim) for wish, claim in claims])
+                early = await self._ask(claims)
             except StoreError as error:
                 tries += 1
-                self.outage()
                 claims = [(wish, claim) for wish, claim in claims if not self._given_up(wish, error)]
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
             else:
-                early = [
-                    self.settle(wish, answered)
-                    for (wish, _), answered in zip(claims, answers, strict=True)
-                ]
-                await self._once_more([wish for wish in early if wish is not None])
+                await self._once_more(early)
                 return
+
+    async def _ask(self, claims: list[tuple[Wish, c.Claim]]) -> list[Wish]:
+        """One question for all; returns those that came too early."""
+        self.asking += 1
+        try:
+            answers = await self.ledger.ask([Order(wish.job.name, claim) for wish, claim in claims])
+            early = [self.settle(wish, one) for (wish, _), one in zip(claims, answers, strict=True)]
+        finally:
+            self.asking -= 1
+        return [wish for wish in early if wish is not None]
 
     def _claim(self, wish: Wish) -> c.Claim:
         """The same claim, by the same token, is asked until it is answered (R40a)."""
         job, token, runner = wish.job, self.shared.chance.token(), self.shared.events.runner
-        if wish.reason == "takeover":
-            return takeover(job, wish.slot, wish.request, token, runner)
         bound = job.bound_ms if wish.reason == "manual" else job.max_late_ms
         if wish.reason == "catch-up":
             bound = job.catch_up_ms
@@ -88,7 +90,9 @@ class Claims:
     def _given_up(self, wish: Wish, error: StoreError) -> bool:
         """R25: a slot is missed only once its bounds have passed, or a newer one is due."""
         job = wish.job
-        after = job.schedule.next(wish.slot) if job.schedule is not None and not wish.request else None
+        if wish.request:
+            return True  # the wish stands in the store, and is seen again
+        after = job.schedule.next(wish.slot) if job.schedule is not None else None
         now = self.shared.store_clock.now()
         if not timers.given_up(wish.slot, after.at_ms if after else None, now, job.max_late_ms, job.catch_up_ms):
             return False

@@ -137,7 +137,7 @@ class Instance:
         for holding, _ in self.runner.playing.values():
             holding.abort("stop", cancel=False)
         # Claims under way may still win; what they win is given back unrun.
-        await self._until_quiet(deadline - 1000, lambda: not self.runner.playing and not self._spawned)
+        await self._until_quiet(deadline - 1000, lambda: not (self.runner.playing or self._asking()))
         for holding, _ in tuple(self.runner.playing.values()):
             holding.cancel()
         await self._until_quiet(deadline, lambda: not self.runner.playing)
@@ -148,6 +148,9 @@ class Instance:
             task.cancel()
         await self._end_tasks()
         self.stopped = True
+
+    def _asking(self) -> int:
+        return self.claims.asking + self.keeper.asking
 
     async def _until_quiet(self, boot: float, quiet: Callable[[], bool]) -> None:
         while not quiet() and self.shared.clock.boot() < boot:

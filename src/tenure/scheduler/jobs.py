@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypedDict
 from tenure.errors import ConfigError
 from tenure.rules.instant import DAY, HOUR, SECOND, span, span_words
 from tenure.rules.job import Overlap
-from tenure.rules.schedule import Schedule
+from tenure.rules.schedule import Cron, Every, Schedule, cron, every
 from tenure.scheduler.seams import Handler
 
 Span = float | str | timedelta
@@ -102,7 +102,7 @@ class Job:
     def told(self) -> dict[str, Any]:
         """The definition, for people and for `drift`."""
         return {
-            "schedule": self.schedule.identity if self.schedule else "",
+            **spell(self.schedule),
             "words": self.schedule.words() if self.schedule else "only when triggered",
             "tz": self.schedule.tz if self.schedule else "UTC",
             "lease_ms": self.lease_ms,
@@ -124,6 +124,26 @@ class Job:
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
+def spell(schedule: Schedule | None) -> dict[str, Any]:
+    """A schedule as plain values, which `read_schedule` reads."""
+    match schedule:
+        case Cron():
+            return {"cron": schedule.expression, "dst_gap": schedule.dst_gap, "dst_overlap": schedule.dst_overlap}
+        case Every():
+            return {"every_ms": schedule.interval_ms}
+        case _:
+            return {}
+
+
+def read_schedule(told: Mapping[str, Any]) -> Schedule | None:
+    """The schedule that a stored definition speaks of; None where it has none."""
+    if "every_ms" in told:
+        return every(told["every_ms"])
+    if "cron" in told:
+        return cron(told["cron"], told["tz"], dst_gap=told["dst_gap"], dst_overlap=told["dst_overlap"])
+    return None
+
+
 def document(job: str) -> str:
     """The name under which a job's document is stored."""
     return f"job:{job}"
@@ -143,7 +163,8 @@ def zone_data_version() -> str:
     for folder in zoneinfo.TZPATH:
         for name, cut in (("+VERSION", ""), ("tzdata.zi", "# version ")):
             try:
-                first = Path(folder, name).open(encoding="ascii").readline().strip()
+                with Path(folder, name).open(encoding="ascii") as file:
+                    first = file.readline().strip()
             except OSError:
                 continue
             return first.removeprefix(cut)

@@ -170,6 +170,11 @@ class Keeper:
             if watch.job.document in jobs:
                 self._set_look(watch, soon=True)
 
+    @property
+    def asking(self) -> int:
+        """How many checks are under way: each may still win."""
+        return len(self._looking)
+
     def quiet(self) -> None:
         """No more takeovers: the instance is stopping (R27)."""
         self._quiet = True

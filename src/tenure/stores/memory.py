@@ -6,6 +6,7 @@ It forgets everything when the process ends; other processes can't see it.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +52,9 @@ class MemoryStore:
         self.url = url
         self.clock = clock
         self._shelves: dict[str, _Shelf] = {}
-        self._watchers: list[asyncio.Queue[frozenset[str]]] = []
+        self._watchers: list[tuple[asyncio.AbstractEventLoop, asyncio.Queue[frozenset[str]]]] = []
+        # Several schedulers of one process may share it, each from a thread of its own.
+        self._lock = threading.Lock()
 
     async def open(self) -> tuple[str, ...]:
         return ()
@@ -60,7 +63,8 @@ class MemoryStore:
         pass
 
     async def read(self, asks: Sequence[Ask]) -> Reading:
-        return Reading(self.clock(), tuple(self._found(ask) for ask in asks))
+        with self._lock:
+            return Reading(self.clock(), tuple(self._found(ask) for ask in asks))
 
     def _found(self, ask: Ask) -> Found:
         shelf = self._shelves.get(ask.name)
@@ -81,16 +85,18 @@ class MemoryStore:
         return Found(shelf.version, shelf.body, past, heads, marks_until, last)
 
     async def commit(self, changes: Sequence[Change]) -> Verdict:
-        now = self.clock()
-        verdict = Verdict(now, tuple(self._apply(change, now) for change in changes))
+        with self._lock:
+            now = self.clock()
+            verdict = Verdict(now, tuple(self._apply(change, now) for change in changes))
         hinted = frozenset(
             change.name
             for change, outcome in zip(changes, verdict.outcomes, strict=True)
             if change.hint and outcome is Outcome.DONE
         )
         if hinted:
-            for queue in self._watchers:
-                queue.put_nowait(hinted)
+            for loop, queue in tuple(self._watchers):
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(queue.put_nowait, hinted)
         return verdict
 
     def _apply(self, change: Change, now: int) -> Outcome:
@@ -117,12 +123,13 @@ class MemoryStore:
 
     async def watch(self) -> AsyncIterator[frozenset[str]]:
         queue: asyncio.Queue[frozenset[str]] = asyncio.Queue()
-        self._watchers.append(queue)
+        watcher = (asyncio.get_running_loop(), queue)
+        self._watchers.append(watcher)
         try:
             while True:
                 yield await queue.get()
         finally:
-            self._watchers.remove(queue)
+            self._watchers.remove(watcher)
 
     async def names(self, prefix: str) -> tuple[str, ...]:
         stored = (name for name, shelf in self._shelves.items() if shelf.body is not None)

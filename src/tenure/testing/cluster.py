@@ -22,7 +22,8 @@ from tenure.scheduler.seams import Ended, Handler, Told
 from tenure.stores.contract import Ask, Change, Reading, Record, Store, Transaction, Verdict
 from tenure.stores.memory import MemoryStore
 
-START: Final = "2026-01-01T00:00:00Z"
+# Half a second past the hour, so that no slot is due at once.
+START: Final = "2026-01-01T00:00:00.500Z"
 LAST: Final = 1 << 53
 
 
@@ -188,6 +189,7 @@ class Cluster:
         self.store_skew_ms = 0.0
         self.store = MemoryStore(self.now)
         self.nodes: dict[str, Node] = {}
+        self._names: list[str] = []
         self.events: list[Event] = []
         for place in range(n):
             self.start(chr(ord("a") + place) if place < 26 else f"n{place}")
@@ -218,12 +220,6 @@ class Cluster:
         instance.events.on("*", node.events.append)
         self.loop.run_until_complete(self.loop.spawn(label, instance.start()))
         return instance
-
-    @property
-    def _names(self) -> list[str]:
-        if not hasattr(self, "_labels"):
-            self._labels: list[str] = []
-        return self._labels
 
     def kill(self, name: str) -> None:
         """kill -9: nothing of it runs any more."""

@@ -1,0 +1,331 @@
+"""`Tenure`: what a service embeds. It holds the jobs, opens the store, and runs one instance."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from datetime import datetime
+from types import TracebackType
+from typing import Any, TypeVar, Unpack
+
+import tenure
+from tenure import processes
+from tenure.engine import Engine
+from tenure.errors import ConfigError, NotFound
+from tenure.rules.instant import HOUR, instant, span
+from tenure.rules.schedule import DstGap, DstOverlap, Schedule, ScheduleError, Slot, cron, every
+from tenure.scheduler.events import NAMES, Event, Listener
+from tenure.scheduler.instance import Health, Instance
+from tenure.scheduler.jobs import Job, Options, Span, check_name, define
+from tenure.scheduler.records import Records
+from tenure.scheduler.seams import Handler, LoopStage
+from tenure.scheduler.why import Why, why
+from tenure.settings import DEFAULT_STORE, GENERAL, resolve
+from tenure.stores.contract import Store
+from tenure.stores.opening import store_from_url
+
+T = TypeVar("T")
+H = TypeVar("H", bound=Handler)
+
+DEFAULT_STOP = 20.0
+# The most events that a reader of `events()` may be behind; the oldest are dropped.
+BEHIND = 1_000
+HOURS = 48.0
+
+log = logging.getLogger("tenure")
+
+
+class Tenure:
+    """A scheduler: jobs, a store, and one instance in this process.
+
+    store: a URL (`sqlite:///tenure.db`, …), else TENURE_STORE, else `[tool.tenure]`, else `sqlite:///tenure.db`.
+    name: of the instance, unique per process start; by default host, pid and a random part. threads: how many
+    sync handlers run at once. The rest are defaults for all jobs, see `Options`. `tiny_leases` is for tests: it
+    allows leases down to 50 ms. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        *,
+        name: str | None = None,
+        threads: int = 64,
+        tiny_leases: bool = False,
+        **defaults: Unpack[Options],
+    ) -> None:
+        given = {key: value for key, value in (("store", store), ("name", name)) if value is not None}
+        settings = resolve({**given, **defaults})
+        self._source: str | Store = settings.get("store", DEFAULT_STORE)
+        if isinstance(self._source, str):
+            store_from_url(self._source)  # a wrong URL is refused here, not at start
+        self._name = check_name(settings["name"]) if "name" in settings else None
+        self._stop_timeout = _seconds("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
+        self._threads, self._tiny_leases = threads, tiny_leases
+        self._defaults = {key: value for key, value in settings.items() if key not in GENERAL}
+        self._defined: dict[str, Job] = {}
+        self._listeners: list[tuple[str, Listener]] = []
+        self._engine = Engine()
+        self._opened: tuple[int, Store, tuple[str, ...]] | None = None
+        self._instance: Instance | None = None
+        self._pid = 0
+        define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
+
+    # --- jobs -------------------------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """The jobs defined so far, by name."""
+        return dict(self._defined)
+
+    def cron(
+        self,
+        expression: str,
+        *,
+        tz: str = "UTC",
+        name: str | None = None,
+        dst_gap: DstGap = "shift",
+        dst_overlap: DstOverlap = "first",
+        **options: Unpack[Options],
+    ) -> Callable[[H], H]:
+        """Run the handler at the times of a cron expression, read in the zone `tz` (R34)."""
+        with _as_config_error():
+            schedule = cron(expression, tz, dst_gap=dst_gap, dst_overlap=dst_overlap)
+        return self._add(name, schedule, options)
+
+    def every(self, interval: Span, *, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
+        """Run the handler at multiples of the interval since the epoch: `10`, `"10s"`, a timedelta (R35)."""
+        try:
+            schedule = every(span(interval))
+        except ScheduleError as error:
+            raise ConfigError("interval", interval, str(error)) from None
+        except ValueError as error:
+            raise ConfigError("interval", interval, str(error)) from None
+        return self._add(name, schedule, options)
+
+    def job(self, *, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
+        """A job without a schedule: it runs when it is triggered."""
+        return self._add(name, None, options)
+
+    def _add(self, name: str | None, schedule: Schedule | None, options: Options) -> Callable[[H], H]:
+        def add(handler: H) -> H:
+            job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
+            if job.name in self._defined:
+                raise ConfigError("name", job.name, "is the name of another job already; give this one its own.")
+            if self._instance is not None:
+                raise ConfigError("name", job.name, "was defined after the start; define jobs before start().")
+            self._defined[job.name] = job
+            return handler
+
+        return add
+
+    def simulate(self, start: str | datetime, hours: float = HOURS) -> list[tuple[Slot, Job]]:
+        """The slots of all jobs in the `hours` after `start`, in order; nothing is run."""
+        try:
+            begin = instant(start, 0)
+        except ValueError as error:
+            raise ConfigError("start", start, str(error)) from None
+        end = begin + round(hours * HOUR)
+        found: list[tuple[Slot, Job]] = []
+        for job in self._defined.values():
+            slot = job.schedule.next(begin - 1) if job.schedule is not None else None
+            while slot is not None and slot.at_ms < end:
+                found.append((slot, job))
+                slot = job.schedule.next(slot.at_ms) if job.schedule is not None else None
+        return sorted(found, key=lambda pair: (pair[0].at_ms, pair[1].name))
+
+    # --- one instance -----------------------------------------------------------------------------------
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance that runs in this process, if it was started here."""
+        return self._instance if self._pid == os.getpid() else None
+
+    async def start(self, only: Iterable[str] | None = None) -> None:
+        """Open the store and begin; async handlers run on the loop that calls this.
+
+        A store that can't be reached *yet* is tried again in the background, see `health()`; what can't get
+        better by waiting is raised: ConfigError, StoreError.
+        """
+        if self.instance is not None:
+            raise ConfigError("start", self._name or "", "was called already; stop() this one first.")
+        jobs = self._chosen(only)
+        store, warnings = await self._engine.call(self._open())
+        stage = LoopStage(asyncio.get_running_loop(), self._threads)
+        instance = Instance(jobs, store, stage, name=self._name, version=tenure.__version__)
+        for name, listener in self._listeners:
+            instance.events.on(name, listener)
+        for sentence in (*warnings, *(f"{job.name}: {one}" for job in jobs for one in job.warnings)):
+            log.warning("%s", sentence)
+        self._instance, self._pid = instance, os.getpid()
+        await self._engine.call(instance.start())
+
+    def _chosen(self, only: Iterable[str] | None) -> list[Job]:
+        if only is None:
+            return list(self._defined.values())
+        names = list(only)
+        for name in names:
+            if name not in self._defined:
+                listed = ", ".join(self._defined) or "none"
+                raise NotFound(f"there is no job {name!r} in this application. It defines: {listed}.")
+        return [self._defined[name] for name in names]
+
+    async def stop(self, timeout: Span | None = None) -> None:
+        """No new runs; running handlers are told, and handed over, finished or left (R27)."""
+        instance = self.instance
+        if instance is None:
+            return
+        seconds = self._stop_timeout if timeout is None else _seconds("timeout", timeout)
+        await self._engine.call(instance.stop(seconds))
+        await self._engine.call(self._close())
+        self._instance = None
+        self._engine.close()
+
+    async def __aenter__(self) -> Tenure:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def run(self, only: Iterable[str] | None = None, *, stop_timeout: Span | None = None) -> int:
+        """Run in this process until SIGTERM or SIGINT; a second signal ends at once (R28). Returns an exit code."""
+        return processes.run(self, only, stop_timeout)
+
+    def run_in_thread(self) -> processes.Running:
+        """Run beside a sync host (WSGI and the like): handlers get a loop and threads of their own."""
+        return processes.Running(self)
+
+    def lifespan(self) -> Callable[[Any], contextlib.AbstractAsyncContextManager[None]]:
+        """For `FastAPI(lifespan=app.lifespan())` and Starlette."""
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: Any) -> AsyncIterator[None]:
+            async with self:
+                yield
+
+        return lifespan
+
+    def health(self) -> Health:
+        """Whether this instance does its work, and what is wrong if not."""
+        instance = self.instance
+        if instance is None:
+            return Health(False, ("it is not started",), 0.0, 0.0)
+
+        async def ask() -> Health:
+            return instance.health()
+
+        return self._engine.submit(ask()).result()
+
+    # --- events -----------------------------------------------------------------------------------------
+
+    def on(self, name: str, listener: Listener | None = None) -> Any:
+        """Call `listener(event)` at each event of this name, `*` for all; without a listener, a decorator."""
+        if name not in ("*", *NAMES):
+            raise ConfigError("event", name, f"is no event. There are: {', '.join(NAMES)}.")
+
+        def add(one: Listener) -> Listener:
+            self._listeners.append((name, one))
+            if self.instance is not None:
+                self.instance.events.on(name, one)
+            return one
+
+        return add if listener is None else add(listener)
+
+    async def events(self, name: str = "*") -> AsyncIterator[Event]:
+        """All events from now on. A reader that is 1,000 behind loses the oldest."""
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[Event] = asyncio.Queue()
+
+        def put(event: Event) -> None:
+            if queue.qsize() >= BEHIND:
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+        def hear(event: Event) -> None:
+            loop.call_soon_threadsafe(put, event)
+
+        self.on(name, hear)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.remove((name, hear))
+
+    # --- what can be asked and said ---------------------------------------------------------------------
+
+    def trigger(self, job: str) -> str:
+        """Ask for a run now, by an instance that knows the job; returns the wish's id. Waits for the store."""
+        return self._ask(lambda records: records.trigger(job))
+
+    def pause(self, job: str) -> bool:
+        """No new runs of the job, on any instance; False where it was paused already. Waits for the store."""
+        return self._ask(lambda records: records.pause(job))
+
+    def resume(self, job: str) -> bool:
+        """End a pause; at most one slot is caught up. Waits for the store."""
+        return self._ask(lambda records: records.resume(job))
+
+    async def why(self, job: str, when: str | datetime) -> Why:
+        """Why the job ran, or did not, at that time."""
+        return await self.ask(lambda records: _why(records, job, when))
+
+    async def ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+        """Put a question to the store's records; see `Records`."""
+        return await self._engine.call(self._with_records(question))
+
+    def _ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+        return self._engine.submit(self._with_records(question)).result()
+
+    async def _with_records(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+        store, _ = await self._open()
+        instance = self.instance
+        ledger = instance.ledger if instance is not None else None
+        return await question(Records(store, ledger, by=self._name or f"pid {os.getpid()}"))
+
+    async def _open(self) -> tuple[Store, tuple[str, ...]]:
+        """The store, opened once per process; runs on the engine."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            store = store_from_url(self._source) if isinstance(self._source, str) else self._source
+            self._opened = os.getpid(), store, await store.open()
+        return self._opened[1], self._opened[2]
+
+    async def _close(self) -> None:
+        if self._opened is not None:
+            await self._opened[1].close()
+            self._opened = None
+
+    def close(self) -> None:
+        """Give the store back after questions that were asked without start()."""
+        if self.instance is None and self._engine.mine:
+            self._engine.submit(self._close()).result()
+            self._engine.close()
+
+
+async def _why(records: Records, job: str, when: str | datetime) -> Why:
+    try:
+        at = instant(when, await records.now())
+    except ValueError as error:
+        raise ConfigError("when", when, str(error)) from None
+    return await why(records, job, at)
+
+
+@contextlib.contextmanager
+def _as_config_error() -> Any:
+    try:
+        yield
+    except ScheduleError as error:
+        raise ConfigError(error.field or "expression", error.value, str(error)) from None
+
+
+def _seconds(name: str, value: Span) -> float:
+    try:
+        return span(value) / 1000
+    except ValueError as error:
+        raise ConfigError(name, value, str(error)) from None
+
+
