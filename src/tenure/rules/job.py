@@ -116,9 +116,9 @@ class Definition(NamedTuple):
 class Job(NamedTuple):
     """One job's document.
 
-    newest: the newest slot ever won; overlap: the mode of that run (R7); floor: the highest slot whose
-    ended run was deleted (R11); fence: of the last attempt won; bound: the largest lateness any claim
-    carried; paused: since when, None where it is not; seen: schedules and when each was first seen, newest
+    newest: the newest slot ever won; overlap: the mode of that run, or of a manual one won since (R7); floor:
+    the highest slot whose ended run was deleted (R11); fence: of the last attempt won; bound: the largest
+    lateness any claim carried; paused: since when, None where it is not; seen: schedules and when each was first seen, newest
     last; forgotten: marks of slots up to here were deleted.
     """
 

@@ -186,7 +186,10 @@ def _record(job: Job, claim: c.Claim, now: int) -> Decision:
 def _progressed(job: Job, claim: c.Claim, fence: int) -> Job:
     """What a win leaves in the document besides the run itself."""
     job = _unwished(job._replace(fence=fence, bound=max(job.bound, claim.bound_ms)), claim)
-    if claim.request or (job.newest is not None and job.newest > claim.slot):
+    if claim.request:
+        # No slot, but a run won: its mode counts, or a lapsed run of an old definition came back beside it (R7).
+        return job._replace(overlap=claim.overlap)
+    if job.newest is not None and job.newest > claim.slot:
         return job
     return job._replace(newest=claim.slot, overlap=claim.overlap)
 
