@@ -118,8 +118,9 @@ class Job(NamedTuple):
 
     newest: the newest slot ever won; overlap: the mode of that run, or of a manual one won since (R7); floor:
     the highest slot whose ended run was deleted (R11); fence: of the last attempt won; bound: the largest
-    lateness any claim carried; paused: since when, None where it is not; seen: schedules and when each was first seen, newest
-    last; forgotten: marks of slots up to here were deleted.
+    lateness any claim carried; paused: since when, None where it is not; seen: schedules and when each was
+    first seen, newest last; forgotten: marks of slots up to here were deleted; taken: the last wishes that
+    were claimed or dropped, so that one told again makes no second run (R36).
     """
 
     newest: int | None = None
@@ -133,6 +134,7 @@ class Job(NamedTuple):
     definition: Definition | None = None
     forgotten: int | None = None
     runs: tuple[Run, ...] = ()
+    taken: tuple[str, ...] = ()
 
     def find(self, slot: int, request: str) -> Run | None:
         """The unfinished run of that slot or request."""
@@ -170,7 +172,7 @@ def encode(job: Job) -> bytes:
         value = getattr(job, name)
         if value is not None:
             kept[name] = value
-    for name in ("requests", "seen", "definition", "runs"):
+    for name in ("requests", "seen", "definition", "runs", "taken"):
         value = getattr(job, name)
         if value:
             kept[name] = value
@@ -200,6 +202,7 @@ def decode(body: bytes | None) -> Job:
         Definition(*definition) if definition else None,
         kept.get("forgotten"),
         tuple(_run(run) for run in kept.get("runs", ())),
+        tuple(kept.get("taken", ())),
     )
 
 

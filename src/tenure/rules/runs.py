@@ -20,8 +20,9 @@ from tenure.rules.lease import VALIDITY, Lease, validity
 TOLERANCE: Final = 10 * SECOND
 # How much longer than any lateness or lease a record is kept (R11).
 KEPT: Final = MINUTE
-# Wishes that wait at a time, and schedules remembered per job: a document stays small.
+# Wishes that wait at a time, wishes and schedules remembered per job: a document stays small.
 REQUESTS: Final = 16
+TAKEN: Final = 8
 SCHEDULES: Final = 4
 
 
@@ -197,7 +198,9 @@ def _progressed(job: Job, claim: c.Claim, fence: int) -> Job:
 def _unwished(job: Job, claim: c.Claim) -> Job:
     if not claim.request:
         return job
-    return job._replace(requests=tuple(wish for wish in job.requests if wish.id != claim.request))
+    waiting = tuple(wish for wish in job.requests if wish.id != claim.request)
+    taken = tuple(wish for wish in job.taken if wish != claim.request)[1 - TAKEN :]
+    return job._replace(requests=waiting, taken=(*taken, claim.request))
 
 
 def _replaced(job: Job, slot: int, now: int) -> tuple[Past, ...]:
@@ -301,7 +304,8 @@ def _resume(job: Job) -> Decision:
 
 def _trigger(job: Job, wish: c.Trigger, now: int) -> Decision:
     """R36; the same wish again changes nothing. Wishes of yesterday that nobody could claim are dropped."""
-    if any(request.id == wish.id for request in job.requests):
+    told = any(request.id == wish.id for request in job.requests)
+    if told or wish.id in job.taken or any(run.request == wish.id for run in job.runs):
         return Decision(job, c.Noted(True))
     fresh = tuple(request for request in job.requests if now - request.at < DAY)
     if len(fresh) >= REQUESTS:
