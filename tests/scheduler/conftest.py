@@ -47,10 +47,10 @@ def job(log):
 
 @pytest.fixture
 def cluster(tenure_cluster):
-    """Three instances, ten seconds before the hour."""
+    """Three instances, nine and a half seconds before the hour."""
 
     def make(jobs, n=3, **options):
-        options.setdefault("start", "2026-01-01T00:59:50Z")
+        options.setdefault("start", "2026-01-01T00:59:50.500Z")
         return tenure_cluster(jobs, n, **options)
 
     return make

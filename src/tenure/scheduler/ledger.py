@@ -68,6 +68,7 @@ class Ledger:
         self.store, self.clock = store, clock
         self._stepped, self._reached = stepped, reached
         self._unresolved: dict[str, tuple[int, int]] = {}
+        self._answered = float("-inf")  # when the call was sent that the store answered last
         self._decoded: dict[str, tuple[bytes | None, documents.Job]] = {}
 
     async def pages(self, asks: Sequence[Ask], patience: float | None = None) -> tuple[int, list[Page]]:
@@ -154,9 +155,9 @@ class Ledger:
             async with asyncio.timeout(patience or self.store.timeout):
                 reading = await self.store.read(asks)
         except TimeoutError:
-            raise self._failed(StoreUnavailable("the store did not answer a read in time.")) from None
+            raise self._failed(sent, StoreUnavailable("the store did not answer a read in time.")) from None
         except StoreError as error:
-            raise self._failed(error) from error
+            raise self._failed(sent, error) from error
         self._heard(sent, reading.now)
         return sent, reading
 
@@ -170,9 +171,9 @@ class Ledger:
                 if change.conditional and change.deadline is not None:
                     self._unresolved[change.name] = (change.version, change.deadline)
             if isinstance(error, TimeoutError):
-                raise self._failed(StoreUnavailable("the store did not answer a commit in time.")) from None
+                raise self._failed(sent, StoreUnavailable("the store did not answer a commit in time.")) from None
             if isinstance(error, StoreError):
-                raise self._failed(error) from error
+                raise self._failed(sent, error) from error
             raise
         self._heard(sent, verdict.now)
         return verdict.outcomes
@@ -181,10 +182,13 @@ class Ledger:
         step = self.clock.observe(sent, self.clock.clock.boot(), now)
         if step:
             self._stepped(step)
+        self._answered = max(self._answered, sent)
         self._reached(None)
 
-    def _failed(self, error: StoreError) -> StoreError:
-        self._reached(error)
+    def _failed(self, sent: float, error: StoreError) -> StoreError:
+        """Tell of it, unless the store has answered a call that was sent later."""
+        if sent >= self._answered:
+            self._reached(error)
         return error
 
     def _resolves_at(self, name: str, version: int, now: int) -> float | None:

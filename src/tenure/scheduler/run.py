@@ -222,7 +222,7 @@ class Run:
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far it is; shown with the run from the next heartbeat on. `note`: at most 200 characters."""
-        self._holding.progress = Progress(done, total, str(note)[:NOTE_LETTERS])
+        self._holding.progress = Progress(done, total, str(note)[:NOTE_LETTERS].encode("utf-8", "replace").decode())
 
     def transaction(self, *, finish: bool = False, result: Any = None) -> RunTransaction:
         """A transaction of the store's database that commits only if the run still has its token (R39).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import traceback
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,6 +19,8 @@ from tenure.scheduler.ledger import Answered
 from tenure.scheduler.run import Deeds, Holding, Run
 from tenure.scheduler.seams import Ended
 from tenure.scheduler.shared import Shared
+
+log = logging.getLogger("tenure")
 
 RESULT_BYTES: Final = 64 * 1024
 MESSAGE_LETTERS: Final = 2_000
@@ -45,9 +48,12 @@ class Runner:
             self.keeper.hold(holding)
         task = asyncio.create_task(self._perform(holding))
         self.playing[holding.key] = (holding, task)
-        task.add_done_callback(lambda _: self._over(holding))
+        task.add_done_callback(lambda done: self._over(holding, done))
 
-    def _over(self, holding: Holding) -> None:
+    def _over(self, holding: Holding, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the end of %r could not be recorded", holding.key, exc_info=error)
+            self.shared.warn(f"the end of {holding.job.name} could not be recorded: {error!r}")
         holding.over = True
         self.keeper.drop(holding)
         self.playing.pop(holding.key, None)
@@ -179,7 +185,7 @@ def _result(value: Any) -> tuple[Any, Any]:
     if value is None:
         return None, None
     try:
-        size = len(json.dumps(value, allow_nan=False).encode())
+        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, UnicodeEncodeError, RecursionError) as error:
         return None, ("ResultError", f"the handler's result is no JSON: {error}. Return plain values.", "")
     if size > RESULT_BYTES:
