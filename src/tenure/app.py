@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import tenure
 from tenure import processes
@@ -172,7 +172,7 @@ class Tenure:
                 raise NotFound(f"there is no job {name!r} in this application. It defines: {listed}.")
         return [self._defined[name] for name in names]
 
-    async def stop(self, timeout: Span | None = None) -> None:
+    async def stop(self, timeout: Span | None = None) -> None:  # noqa: ASYNC109 - it bounds the handlers, not this call
         """No new runs; running handlers are told, and handed over, finished or left (R27)."""
         instance = self.instance
         if instance is None:
@@ -183,7 +183,7 @@ class Tenure:
         self._instance = None
         self._engine.close()
 
-    async def __aenter__(self) -> Tenure:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -327,5 +327,3 @@ def _seconds(name: str, value: Span) -> float:
         return span(value) / 1000
     except ValueError as error:
         raise ConfigError(name, value, str(error)) from None
-
-

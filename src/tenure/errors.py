@@ -29,9 +29,7 @@ class MissingExtra(ConfigError):
 
     def __init__(self, scheme: str, extra: str) -> None:
         self.scheme, self.extra = scheme, extra
-        TenureError.__init__(
-            self, f'{scheme}:// needs the {extra} extra. Run: pip install "tenure[{extra}]"'
-        )
+        TenureError.__init__(self, f'{scheme}:// needs the {extra} extra. Run: pip install "tenure[{extra}]"')
         self.field, self.value, self.why, self.hint = "store", scheme, str(self), ""
 
 

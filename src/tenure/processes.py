@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from tenure.app import Tenure
@@ -22,7 +22,7 @@ def run(
     only: Iterable[str] | None,
     stop_timeout: Any,
     begun: Callable[[], None] = lambda: None,
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Run until SIGTERM or SIGINT, then stop; a second signal ends at once (R28). `say` tells people of it."""
     return asyncio.run(_run(app, only, stop_timeout, begun, say))
@@ -87,7 +87,7 @@ class Running:
         self._thread.join()
         self._loop.close()
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

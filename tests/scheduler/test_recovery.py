@@ -310,7 +310,16 @@ def test_r36a_every_slot_has_an_outcome(job, cluster, log):
     c.advance(30)
     first = c.ended("tick")[0].slot
     outcomes = [asked(c, "tick", slot).outcome for slot in range(first, c.now() - 1000, 10_000)]
-    assert set(outcomes) <= {"success", "paused", "missed", "overlap", "running", "interrupted", "superseded", "expired"}
+    assert set(outcomes) <= {
+        "success",
+        "paused",
+        "missed",
+        "overlap",
+        "running",
+        "interrupted",
+        "superseded",
+        "expired",
+    }
     assert {"success", "paused", "missed"} <= set(outcomes)
 
 

@@ -22,7 +22,9 @@ def test_r19_one_run_per_slot(job, cluster, log):
 
 def test_r19_jitter_is_drawn_once_per_instant_and_scaled(job, cluster):
     """Jobs with equal jitter of one instant share a claim; twice the jitter waits twice as long."""
-    c = cluster([job("x", when="3600s", jitter=1), job("y", when="3600s", jitter=1), job("z", when="3600s", jitter=2)], 1)
+    c = cluster(
+        [job("x", when="3600s", jitter=1), job("y", when="3600s", jitter=1), job("z", when="3600s", jitter=2)], 1
+    )
     c.advance(15)
     started = {event.job: event.at - c.now() // 3_600_000 * 3_600_000 for event in c.heard("won")}
     assert started["x"] == started["y"]

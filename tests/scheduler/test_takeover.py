@@ -221,8 +221,7 @@ def test_i9_two_handlers_that_ask_are_never_both_sure(job, cluster):
     async def handler(run):
         holding[run.runner] = run
         try:
-            while True:
-                await asyncio.sleep(0.25)
+            await asyncio.Event().wait()
         finally:
             holding.pop(run.runner, None)
 

@@ -30,7 +30,7 @@ class TurnedLoop(asyncio.BaseEventLoop):
         self.seconds = 0.0
         self.steps = 0
         self.errors: list[dict[str, Any]] = []
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - a seed is to decide
         self._queues: dict[str, deque[asyncio.Handle]] = {}
         self._awake: list[str] = []
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -44,26 +44,26 @@ class TurnedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.seconds
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._push(handle)
         return handle
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._number), handle))
         return handle
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self.seconds + max(0.0, delay), callback, *args, context=context)
@@ -77,12 +77,14 @@ class TurnedLoop(asyncio.BaseEventLoop):
     def _process_events(self, event_list: Any) -> None:
         pass  # there is no selector
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
         """No threads under turned time: the call is made at once."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is handed on to who awaits
             future.set_exception(error)
         return future
 
@@ -119,7 +121,7 @@ class TurnedLoop(asyncio.BaseEventLoop):
             self._awake.pop()
         if not handle.cancelled():
             self.steps += 1
-            handle._run()
+            handle._run()  # noqa: SLF001 - this is the loop
 
     # --- nodes ------------------------------------------------------------------------------------------
 
@@ -162,4 +164,4 @@ def on_node(node: str) -> contextvars.Context:
 
 
 def _node(handle: asyncio.Handle) -> str:
-    return handle._context.get(NODE, "world")  # type: ignore[attr-defined,no-any-return]
+    return handle._context.get(NODE, "world")  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001

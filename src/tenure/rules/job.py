@@ -78,14 +78,14 @@ class Past(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Why nothing ran at a slot, or at `count` slots from `slot` to `until` (R12, R36a). It is no state.
+    """Why nothing ran at a slot, or at `slots` of them from `slot` to `until` (R12, R36a). It is no state.
 
     `whom`: the run that stood in the way; `after`: the slot before, so that neighbours can be merged.
     """
 
     slot: int
     until: int
-    count: int
+    slots: int
     why: str
     whom: str
     at: int

@@ -62,7 +62,7 @@ def ending(returned: bool, why: str) -> Ending:
 
 def backoff(tries: int, draw: float, cap_ms: int = BACKOFF_CAP) -> float:
     """Milliseconds to wait after the `tries`-th failure in a row: doubling, capped, jittered (R25)."""
-    return min(cap_ms, BACKOFF_FIRST * 2 ** min(tries - 1, 16)) * (0.5 + draw / 2)
+    return min(float(cap_ms), BACKOFF_FIRST * 2.0 ** min(tries - 1, 16)) * (0.5 + draw / 2)
 
 
 def given_up(slot: int, next_slot: int | None, now: float, max_late_ms: int, catch_up_ms: int) -> bool:
@@ -80,7 +80,7 @@ class Recovery(NamedTuple):
     missed: tuple[int, int] | None
 
 
-def recovery(
+def recovery(  # noqa: PLR0917 - one fact each, all needed
     job: Job,
     latest: int | None,
     past: Past | None,

@@ -26,7 +26,7 @@ class CatchUp:
         ledger: Ledger,
         keeper: Keeper,
         claims: Claims,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.shared, self.ledger, self.keeper, self.claims, self._spawn = shared, ledger, keeper, claims, spawn
 
@@ -43,9 +43,9 @@ class CatchUp:
         now, pages = await self.ledger.pages(asks)
         missed: list[Order] = []
         catch: list[Wish] = []
-        for job, slot, page in zip(jobs, latest, pages, strict=True):
-            if slot is not None and slot > now:  # the estimate was ahead of the store
-                slot = _latest(job, now)
+        for job, reckoned_slot, page in zip(jobs, latest, pages, strict=True):
+            ahead = reckoned_slot is not None and reckoned_slot > now  # the estimate was ahead of the store
+            slot = _latest(job, now) if ahead else reckoned_slot
             found = self._recovery(job, slot, page, now)
             for run in found.watch:
                 self.keeper.watch(job, run.slot, run.request, run.lease.until)

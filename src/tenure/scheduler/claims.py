@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from tenure.errors import StoreError
 from tenure.rules import commands as c
@@ -150,5 +150,5 @@ class Claims:
         if self.late[wish.job.name] == LATE_TWICE:
             self.shared.emit("clock", wish.job.name, wish.slot, why="late twice in a row: the clocks or the load")
 
-    def _skip(self, wish: Wish, why: str, **detail: object) -> None:
+    def _skip(self, wish: Wish, why: str, **detail: Any) -> None:
         self.shared.emit("skip", wish.job.name, wish.slot, wish.request, why=why, **detail)

@@ -24,7 +24,7 @@ class Clockwork:
         claims: Claims,
         jobs: Iterable[Job],
         slept: Callable[[str], Awaitable[None]],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.shared, self.claims, self._slept, self._spawn = shared, claims, slept, spawn
         self.jobs = [job for job in jobs if job.schedule is not None]

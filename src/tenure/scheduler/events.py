@@ -11,12 +11,39 @@ from typing import Any, Final
 from tenure.rules.instant import iso
 
 NAMES: Final = (
-    "won started success failed skip backup takeover lost unsure overdue drift handed-over interrupted "
-    "abandoned missed stalled clock store-down store-up retry warning"
-).split()
-_WARNINGS: Final = frozenset(
-    "failed lost unsure overdue drift abandoned missed stalled clock store-down interrupted warning".split()
+    "won",
+    "started",
+    "success",
+    "failed",
+    "skip",
+    "backup",
+    "takeover",
+    "lost",
+    "unsure",
+    "overdue",
+    "drift",
+    "handed-over",
+    "interrupted",
+    "abandoned",
+    "missed",
+    "stalled",
+    "clock",
+    "store-down",
+    "store-up",
+    "retry",
+    "warning",
 )
+_WARNINGS: Final = frozenset(NAMES) - {
+    "won",
+    "started",
+    "success",
+    "skip",
+    "backup",
+    "takeover",
+    "handed-over",
+    "store-up",
+    "retry",
+}
 _QUIET: Final = frozenset(("won", "backup"))
 
 log = logging.getLogger("tenure")

@@ -70,8 +70,8 @@ class Instance:
         self.effects = Effects(self.shared, self.ledger)
         self.runner = Runner(self.shared, self.keeper, Lane(self.ledger), self.effects)
         self.claims = Claims(self.shared, self.ledger, self.keeper, self.runner)
-        self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self._spawn)
-        self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self._spawn)
+        self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self.spawn)
+        self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self.spawn)
         self.presence = Presence(self.shared, self.ledger, version, self._facts)
         self.watchman = Watchman(self)
         self.keeper.won = self.runner.start
@@ -79,7 +79,7 @@ class Instance:
         self.started = asyncio.Event()
         self._run_ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._spawned: set[asyncio.Task[None]] = set()
+        self.spawned: set[asyncio.Task[None]] = set()
         self._faults: dict[str, tuple[float, str]] = {}
         self._down: tuple[float, StoreError] | None = None
         self._clock_told = False
@@ -119,15 +119,13 @@ class Instance:
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
     async def _register(self) -> None:
-        orders = [
-            Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in self.jobs.values()
-        ]
+        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in self.jobs.values()]
         for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
             if isinstance(answered.answer, c.Registered) and answered.answer.drift:
                 self.shared.emit("drift", order.job, why="the options differ from those another instance told")
 
-    async def stop(self, timeout: float = 20.0) -> None:
-        """No new claims; running handlers are told, and handed over, finished or left (R27). Ends within timeout + 2 s."""
+    async def stop(self, timeout: float = 20.0) -> None:  # noqa: ASYNC109 - it bounds the handlers, not this call
+        """No new claims; running handlers are handed over, finished or left (R27). Ends within timeout + 2 s."""
         deadline = self.shared.clock.boot() + timeout * 1000
         self.runner.stopping = True
         self.keeper.quiet()
@@ -162,7 +160,7 @@ class Instance:
                 await self.presence.remove()
         except TimeoutError:
             pass
-        ending = [*self._tasks, *self._spawned]
+        ending = [*self._tasks, *self.spawned]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
@@ -191,15 +189,14 @@ class Instance:
                 self.shared.warn(f"{name} died and was restarted: {error}")
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """A task that ends by itself; what goes wrong in it is told, never swallowed."""
         task = asyncio.create_task(work)
-        self._spawned.add(task)
+        self.spawned.add(task)
         task.add_done_callback(self._ended)
-        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._spawned.discard(task)
+        self.spawned.discard(task)
         self._run_ended.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task of %s died", self.name, exc_info=error)

@@ -14,6 +14,7 @@ from typing import Final
 from tenure.errors import StoreError
 from tenure.rules import commands as c
 from tenure.rules import timers
+from tenure.rules.lease import unsure_after
 from tenure.rules.timers import GRID
 from tenure.scheduler.jobs import Job
 from tenure.scheduler.ledger import Answered, Ledger, Order
@@ -90,7 +91,7 @@ class Keeper:
         lease_ms = holding.job.lease_ms
         if holding.unsure or lease_ms is None:
             return beat
-        return min(beat, holding.sent + timers.unsure_after(lease_ms, holding.job.heartbeat_ms))
+        return min(beat, holding.sent + unsure_after(lease_ms, holding.job.heartbeat_ms))
 
     def judge(self) -> None:
         """Each runner's own judgement, first thing on every turn and on waking (R26, R28a)."""
@@ -102,17 +103,13 @@ class Keeper:
             if timers.judge(boot, holding.sent, job.lease_ms, job.heartbeat_ms) == "unsure":
                 holding.unsure = True
                 silent = round(boot - holding.sent)
-                self.shared.emit(
-                    "unsure", job.name, holding.slot, holding.request, holding.attempt, silent_ms=silent
-                )
+                self.shared.emit("unsure", job.name, holding.slot, holding.request, holding.attempt, silent_ms=silent)
                 if job.when_unsure == "abort":
                     holding.abort("unsure")
 
     async def _beat(self, ready: list[Holding]) -> None:
         """All heartbeats of a tick in one read and one commit (R17)."""
-        orders = [
-            Order(one.job.name, c.Heartbeat(one.slot, one.token, one.request, one.progress)) for one in ready
-        ]
+        orders = [Order(one.job.name, c.Heartbeat(one.slot, one.token, one.request, one.progress)) for one in ready]
         patience = min(one.job.heartbeat_ms for one in ready) / 1000
         try:
             answers = await self.ledger.ask(orders, max(patience, 0.05))
@@ -145,7 +142,14 @@ class Keeper:
     # --- the runs watched -------------------------------------------------------------------------------
 
     def watch(
-        self, job: Job, slot: int, request: str, until: int | None, gone_until: float | None = None, *, soon: bool = False
+        self,
+        job: Job,
+        slot: int,
+        request: str,
+        until: int | None,
+        gone_until: float | None = None,
+        *,
+        soon: bool = False,
     ) -> None:
         """Become, or stay, a backup of this run; `until`: its lease end on the store's clock, if known."""
         if job.lease_ms is None or (job.name, slot, request) in self.holdings:
@@ -251,8 +255,4 @@ class Keeper:
 
 def takeover(job: Job, slot: int, request: str, token: str, runner: str) -> c.Claim:
     """A claim of a run that exists: the next attempt, or none."""
-    return c.Claim(
-        slot, token, runner, job.lease_ms, job.max_attempts, 0, job.overlap, "takeover", False, request
-    )
-
-
+    return c.Claim(slot, token, runner, job.lease_ms, job.max_attempts, 0, job.overlap, "takeover", False, request)

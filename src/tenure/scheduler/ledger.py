@@ -56,14 +56,17 @@ class Page:
 
 
 class Ledger:
-    """Asks the rules on behalf of one instance. `stepped` hears of steps of the store's clock, `reached` whether it answers."""
+    """Asks the rules on behalf of one instance.
+
+    `stepped` hears of steps of the store's clock, `reached` whether the store answers.
+    """
 
     def __init__(
         self,
         store: Store,
         clock: StoreClock,
-        stepped: Callable[[float], None] = lambda step: None,
-        reached: Callable[[StoreError | None], None] = lambda error: None,
+        stepped: Callable[[float], None] = lambda _: None,
+        reached: Callable[[StoreError | None], None] = lambda _: None,
     ) -> None:
         self.store, self.clock = store, clock
         self._stepped, self._reached = stepped, reached

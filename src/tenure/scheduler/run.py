@@ -168,7 +168,13 @@ class Run:
         """The id of the wish for a manual run, else empty."""
         self.log: logging.LoggerAdapter[logging.Logger] = _RunLog(
             logging.getLogger("tenure.run"),
-            {"job": self.job, "slot": self.slot_ms, "attempt": self.attempt, "runner": self.runner, "token8": self.token[:8]},
+            {
+                "job": self.job,
+                "slot": self.slot_ms,
+                "attempt": self.attempt,
+                "runner": self.runner,
+                "token8": self.token[:8],
+            },
         )
 
     @property
@@ -183,7 +189,7 @@ class Run:
 
     @property
     def shifted(self) -> str:
-        """`gap`, `overlap-first` or `overlap-second` where a clock change moved or doubled the slot, else empty (R34)."""
+        """`gap`, `overlap-first`, `overlap-second` where a clock change moved or doubled the slot, else "" (R34)."""
         meant = self._meant()
         return meant.shifted if meant else ""
 

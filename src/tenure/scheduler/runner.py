@@ -64,7 +64,9 @@ class Runner:
             if holding.job.lease_ms is not None:
                 await self._release(holding, counts=False)
             return
-        self._emit("started", holding, late_ms=round(self.shared.store_clock.now() - holding.slot), reason=holding.reason)
+        self._emit(
+            "started", holding, late_ms=round(self.shared.store_clock.now() - holding.slot), reason=holding.reason
+        )
         deadline = self._timeout(holding)
         try:
             ended = await self._play(holding)
@@ -92,7 +94,11 @@ class Runner:
             if ended.error is None or holding.why or tries >= holding.job.retries or self.stopping:
                 return ended
             tries += 1
-            wait = timers.backoff(tries, self.shared.chance.draw(), 60_000) * holding.job.retry_delay_ms / timers.BACKOFF_FIRST
+            wait = (
+                timers.backoff(tries, self.shared.chance.draw(), 60_000)
+                * holding.job.retry_delay_ms
+                / timers.BACKOFF_FIRST
+            )
             self._emit("retry", holding, number=tries, after_ms=round(wait), error=_short(ended.error))
             if await holding.signal.within(wait / 1000):
                 return ended
@@ -208,5 +214,3 @@ def _clean(text: str) -> str:
 
 def _short(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {error}"[:200]
-
-

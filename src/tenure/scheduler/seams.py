@@ -61,7 +61,7 @@ class SystemChance:
     """Seeded by the system; tokens by its secure source."""
 
     def __init__(self) -> None:
-        self._random = random.Random()
+        self._random = random.Random()  # noqa: S311 - jitter is no secret; tokens are drawn by secrets
 
     def draw(self) -> float:
         return self._random.random()
@@ -169,7 +169,11 @@ class InlineStage:
             return lambda: None
         task = loop.create_task(_await(handler, arguments))
         task.add_done_callback(lambda done: told(_ended(done)))
-        return lambda: task.cancel() and None
+
+        def cancel() -> None:
+            task.cancel()
+
+        return cancel
 
     def ping(self, pong: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(pong)
@@ -184,7 +188,7 @@ class InlineStage:
 def _call(handler: Handler, arguments: tuple[Any, ...]) -> Ended:
     try:
         return Ended(handler(*arguments))
-    except BaseException as error:  # whatever a handler raises is its outcome, SystemExit too
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit too
         return Ended(error=error)
 
 

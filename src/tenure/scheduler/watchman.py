@@ -86,7 +86,7 @@ class Watchman:
             wishes += [Wish(job, wish.at, "manual", wish.id) for wish in page.job.requests]
             self._adopt(job, page, now)
         if wishes:
-            self.instance._spawn(self.instance.claims.make(wishes))
+            self.instance.spawn(self.instance.claims.make(wishes))
         if resumed:
             await self.instance.catchup.recover(resumed)
 
@@ -174,5 +174,3 @@ class Watchman:
         overdue = [one.key for one, _ in instance.runner.playing.values() if one.why == "timeout"]
         for key in overdue:
             yield f"{key[0]} runs beyond its timeout and can't be stopped"
-
-

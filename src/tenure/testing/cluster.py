@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tenure.errors import StoreUnavailable
 from tenure.proof.turned import TurnedLoop, on_node
@@ -44,7 +44,7 @@ class SeededChance:
     """Draws and tokens that a seed decides."""
 
     def __init__(self, seed: str) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - a seed is to decide
 
     def draw(self) -> float:
         return self._random.random()
@@ -66,7 +66,7 @@ class TurnedStage:
             try:
                 value = handler(*arguments)
                 return Ended(await value if is_async else value)
-            except BaseException as error:  # whatever a handler raises is its outcome
+            except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
                 return Ended(error=error)
 
         task = self._loop.spawn(self.node, perform())
@@ -206,15 +206,13 @@ class Cluster:
         label = name if not generation else f"{name}~{generation}"
         self._names.append(label)
         chance = SeededChance(f"{self.seed} {label}")
-        wire_chance = random.Random(f"{self.seed} wire {label}")
+        wire_chance = random.Random(f"{self.seed} wire {label}")  # noqa: S311 - a seed is to decide
         clock = TurnedClock(self.loop, self._start)
         clock.skew_ms = skew * 1000
         wire = Wire(self.store, lambda: wire_chance.uniform(*self._delay))
         stage = TurnedStage(self.loop, f"{label}/handlers")
         store: Store = wire
-        instance = Instance(
-            self.jobs if jobs is None else jobs, store, stage, name=label, clock=clock, chance=chance
-        )
+        instance = Instance(self.jobs if jobs is None else jobs, store, stage, name=label, clock=clock, chance=chance)
         node = self.nodes[name] = Node(label, instance, clock, wire)
         instance.events.on("*", self.events.append)
         instance.events.on("*", node.events.append)
@@ -303,7 +301,7 @@ class Cluster:
         """How an instance says it is."""
         return self.nodes[name].instance.health()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -317,9 +315,9 @@ class Cluster:
             self.loop.kill(node.name)
             self.loop.kill(f"{node.name}/handlers")
         for task in asyncio.all_tasks(self.loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it was killed on purpose
             with suppress(RuntimeError):
-                task.get_coro().close()  # type: ignore[union-attr]
+                task.get_coro().close()
         self.loop.close()
 
 
