@@ -35,6 +35,8 @@ class Engine:
         return await asyncio.wrap_future(self.submit(work))
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        if self._pid != os.getpid():
+            self._lock = threading.Lock()  # another thread of the parent may have held the old one at the fork
         with self._lock:
             if self.mine and self._loop is not None:
                 return self._loop

@@ -183,10 +183,10 @@ class Instance:
                 return
             except Exception as error:
                 tries += 1
-                if not isinstance(error, StoreError):
+                if not isinstance(error, StoreUnavailable):  # that is told as store-down
                     log.exception("%s of %s died and is restarted", name, self.name)
-                self._faults[name] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
-                self.shared.warn(f"{name} died and was restarted: {error}")
+                    self._faults[name] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
+                    self.shared.warn(f"{name} died and was restarted: {error}")
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

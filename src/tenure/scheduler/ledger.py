@@ -11,9 +11,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
-from tenure.errors import StoreError, StoreUnavailable
+from tenure.errors import StoreCorrupt, StoreError, StoreUnavailable
 from tenure.rules import commands as c
 from tenure.rules import job as documents
 from tenure.rules.job import Past, run_id
@@ -21,6 +21,8 @@ from tenure.rules.runs import Decision, decide, keep_until
 from tenure.scheduler.jobs import document
 from tenure.scheduler.storeclock import StoreClock
 from tenure.stores.contract import Ask, Change, Found, Mark, Outcome, Reading, Record, Store
+
+T = TypeVar("T")
 
 # How many rounds of lost races one question takes before it is called a failure of the store. Each lost
 # race is somebody else's success, so this is met only where a clock or a store is broken.
@@ -209,10 +211,17 @@ class Ledger:
         known = self._decoded.get(name)
         # Compared by content, not by version: a store restored from a backup shows old versions again.
         if known is None or known[0] != found.body:
-            known = (found.body, documents.decode(found.body))
+            known = (found.body, _decoded(name, documents.decode, found.body))
             self._decoded[name] = known
-        past = {run: documents.decode_past(body) for run, body in found.past.items()}
+        past = {run: _decoded(name, documents.decode_past, body) for run, body in found.past.items()}
         return Page(known[1], past, found)
+
+
+def _decoded(name: str, decode: Callable[[Any], T], body: bytes | None) -> T:
+    try:
+        return decode(body)
+    except (ValueError, TypeError, LookupError) as error:
+        raise StoreCorrupt(f"what the store holds as {name!r} can't be read: {error}. Nothing was changed.") from None
 
 
 _OF_RUNS: Final = (c.Claim, c.Heartbeat, c.Finish, c.Release)

@@ -32,7 +32,7 @@ class Runner:
 
     def __init__(self, shared: Shared, keeper: Keeper, endings: Lane, deeds: Deeds) -> None:
         self.shared, self.keeper, self.endings, self.deeds = shared, keeper, endings, deeds
-        self.playing: dict[tuple[str, int, str], tuple[Holding, asyncio.Task[None]]] = {}
+        self.playing: dict[str, tuple[Holding, asyncio.Task[None]]] = {}  # by token
         self.stopping = False
         self.changed: Callable[[], None] = lambda: None
 
@@ -41,13 +41,11 @@ class Runner:
         holding = Holding(job, slot, request, self.shared.clock)
         holding.token, holding.attempt, holding.fence = won.token, won.attempt, won.fence
         holding.reason, holding.runner, holding.sent = won.reason, self.shared.events.runner, answered.sent
-        if holding.key in self.playing:
-            return  # the same win heard twice
         self.shared.emit("takeover" if won.attempt > 1 else "won", job.name, slot, request, won.attempt)
         if job.lease_ms is not None:
             self.keeper.hold(holding)
         task = asyncio.create_task(self._perform(holding))
-        self.playing[holding.key] = (holding, task)
+        self.playing[holding.token] = (holding, task)
         task.add_done_callback(lambda done: self._over(holding, done))
 
     def _over(self, holding: Holding, task: asyncio.Task[None]) -> None:
@@ -56,14 +54,15 @@ class Runner:
             self.shared.warn(f"the end of {holding.job.name} could not be recorded: {error!r}")
         holding.over = True
         self.keeper.drop(holding)
-        self.playing.pop(holding.key, None)
+        self.playing.pop(holding.token, None)
         self.changed()
 
     async def _perform(self, holding: Holding) -> None:
-        if self.stopping:
-            if holding.job.lease_ms is not None:
-                await self._release(holding, counts=False)
+        if self.stopping and holding.job.lease_ms is not None:
+            await self._release(holding, counts=False)
             return
+        if self.stopping:
+            holding.abort("stop")  # a claim-only run can't be given back: it runs, and is told at once
         self._emit(
             "started", holding, late_ms=round(self.shared.store_clock.now() - holding.slot), reason=holding.reason
         )

@@ -40,7 +40,6 @@ class Watchman:
     async def round(self) -> None:
         """Every five seconds, and at once for jobs that a hint names."""
         await self.instance.started.wait()
-        await self.instance.presence.sweep()
         due = self.shared.clock.boot() + ROUND
         while True:
             await self.shared.until(due, self._round_due)
@@ -60,6 +59,7 @@ class Watchman:
                 if boot >= self._prune_at:
                     self._prune_at = boot + PRUNE
                     await self._prune()
+                    await self.instance.presence.sweep()
             except StoreUnavailable:
                 pass  # told as store-down; the next round comes
 
