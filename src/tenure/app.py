@@ -73,6 +73,18 @@ class Tenure:
         self._pid = 0
         define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
 
+    @property
+    def store_url(self) -> str:
+        """The store's URL as it was given; it may hold a password."""
+        return self._source if isinstance(self._source, str) else self._source.url
+
+    def use_store(self, store: str) -> None:
+        """Use this store instead of the one that was given; before the first use of either. Raises ConfigError."""
+        if self._opened is not None:
+            raise ConfigError("store", store, "comes too late: the other store is in use already.")
+        store_from_url(store)
+        self._source = store
+
     # --- jobs -------------------------------------------------------------------------------------------
 
     @property
@@ -260,15 +272,15 @@ class Tenure:
 
     def trigger(self, job: str) -> str:
         """Ask for a run now, by an instance that knows the job; returns the wish's id. Waits for the store."""
-        return self._ask(lambda records: records.trigger(job))
+        return self.ask_now(lambda records: records.trigger(job))
 
     def pause(self, job: str) -> bool:
         """No new runs of the job, on any instance; False where it was paused already. Waits for the store."""
-        return self._ask(lambda records: records.pause(job))
+        return self.ask_now(lambda records: records.pause(job))
 
     def resume(self, job: str) -> bool:
         """End a pause; at most one slot is caught up. Waits for the store."""
-        return self._ask(lambda records: records.resume(job))
+        return self.ask_now(lambda records: records.resume(job))
 
     async def why(self, job: str, when: str | datetime) -> Why:
         """Why the job ran, or did not, at that time."""
@@ -278,14 +290,15 @@ class Tenure:
         """Put a question to the store's records; see `Records`."""
         return await self._engine.call(self._with_records(question))
 
-    def _ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+    def ask_now(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+        """The same from code without a loop, such as a command. Waits for the store."""
         return self._engine.submit(self._with_records(question)).result()
 
     async def _with_records(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-        store, _ = await self._open()
+        store, warnings = await self._open()
         instance = self.instance
         ledger = instance.ledger if instance is not None else None
-        return await question(Records(store, ledger, by=self._name or f"pid {os.getpid()}"))
+        return await question(Records(store, ledger, self._name or f"pid {os.getpid()}", warnings))
 
     async def _open(self) -> tuple[Store, tuple[str, ...]]:
         """The store, opened once per process; runs on the engine."""
@@ -304,6 +317,13 @@ class Tenure:
         if self.instance is None and self._engine.mine:
             self._engine.submit(self._close()).result()
             self._engine.close()
+
+
+def sqlite_version() -> str:
+    """The version of the SQLite library that Python uses here."""
+    import sqlite3
+
+    return sqlite3.sqlite_version
 
 
 async def _why(records: Records, job: str, when: str | datetime) -> Why:

@@ -103,7 +103,8 @@ class Events:
             level = logging.DEBUG
         if log.isEnabledFor(level):
             run = {"job": event.job, "slot": event.slot, "attempt": event.attempt, "runner": event.runner}
-            log.log(level, "%s", event.line(), extra={"event": event.name, **run, "store_time": event.at})
+            more = {"request": event.request, "store_time": event.at, "detail": dict(event.detail)}
+            log.log(level, "%s", event.line(), extra={"event": event.name, **run, **more})
         for name, listener in tuple(self._listeners):
             if name in ("*", event.name):
                 self._deliver(lambda listener=listener: _hear(listener, event))  # type: ignore[misc]

@@ -99,8 +99,12 @@ class Timeline:
 class Records:
     """Reads and small commands on one opened store."""
 
-    def __init__(self, store: Store, ledger: Ledger | None = None, by: str = "a person") -> None:
+    def __init__(
+        self, store: Store, ledger: Ledger | None = None, by: str = "a person", warnings: Sequence[str] = ()
+    ) -> None:
         self.store = store
+        self.warnings = tuple(warnings)
+        """What the store had to say when it was opened, a sentence each."""
         self.ledger = ledger or Ledger(store, StoreClock(SystemClock()))
         self.by = by
 
