@@ -1,0 +1,119 @@
+"""A URL becomes a store. The one file that knows them all; each is imported when it is asked for.
+
+A new store is one row of the table below.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import threading
+from dataclasses import dataclass
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from tenure.errors import ConfigError, MissingExtra
+from tenure.stores.contract import Store
+from tenure.stores.memory import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where a store is found: its module, its class, and the extra that brings its driver.
+
+    The class takes the URL, and options by keyword. No module: this version has no such store yet.
+    """
+
+    module: str = ""
+    cls: str = ""
+    extra: str = ""
+
+
+_POSTGRES: Final = Row(extra="postgres")
+_REDIS: Final = Row(extra="redis")
+_VALKEY: Final = Row(extra="valkey")
+
+STORES: Final = {
+    "sqlite": Row("tenure.stores.sqlite", "SqliteStore"),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
+    "postgresql+psycopg": _POSTGRES,
+    "redis": _REDIS,
+    "rediss": _REDIS,
+    "redis+cluster": _REDIS,
+    "redis+sentinel": _REDIS,
+    "unix": _REDIS,
+    "valkey": _VALKEY,
+    "valkeys": _VALKEY,
+}
+
+_shared: dict[str, MemoryStore] = {}
+_sharing: Final = threading.Lock()
+
+
+def store_from_url(url: str, **options: object) -> Store:
+    """The store that `url` names, not yet opened; options given beside the URL win over those in it.
+
+    Raises ConfigError for a URL that names no store, MissingExtra for a driver that is not installed.
+    """
+    scheme, found, _ = url.strip().partition("://")
+    scheme = scheme.lower()
+    if not found:
+        raise ConfigError("store", redact(url), "is no URL of a store.", "Write sqlite:///tenure.db, or memory://.")
+    if scheme == "memory":
+        return _memory(url.strip(), options)
+    row = STORES.get(scheme)
+    if row is None:
+        near = difflib.get_close_matches(scheme, [*STORES, "memory"], 1)
+        hint = f"Did you mean {near[0]}://?" if near else f"There are {_existing()}."
+        raise ConfigError("store", redact(url), f"no store has the scheme {scheme}://.", hint)
+    if not row.module:
+        raise ConfigError(
+            "store", redact(url), f"this version of Tenure has no store for {scheme}:// yet.", f"It has {_existing()}."
+        )
+    return cast(Store, _class(scheme, row)(url.strip(), **options))
+
+
+def _class(scheme: str, row: Row) -> type:
+    try:
+        return cast(type, getattr(importlib.import_module(row.module), row.cls))
+    except ModuleNotFoundError as error:
+        if row.extra and not (error.name or "").startswith("tenure"):
+            raise MissingExtra(scheme, row.extra) from error
+        raise
+
+
+def _existing() -> str:
+    return " and ".join([f"{scheme}://" for scheme, row in STORES.items() if row.module] + ["memory://"])
+
+
+def _memory(url: str, options: dict[str, object]) -> MemoryStore:
+    """`memory://` is a new store each time; `memory://name` is one for the whole process."""
+    parts = urlsplit(url)
+    if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc or any(options.values()):
+        raise ConfigError(
+            "store", redact(url), "takes a name and nothing else.", "Write memory://, or memory://name to share it."
+        )
+    if not parts.netloc:
+        return MemoryStore()
+    with _sharing:
+        return _shared.setdefault(parts.netloc, MemoryStore(url=f"memory://{parts.netloc}"))
+
+
+# What stands between the scheme and the last @ before the path, and in a query under a name that says it is secret.
+_USER: Final = re.compile(r"(?<=://)([^/?#]*)@")
+_BARE_USER: Final = re.compile(r"^([^/?#]*:[^/?#]*)@")
+_SECRET: Final = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key|auth)[^=&;]*=)[^&;#]*", re.IGNORECASE)
+
+
+def redact(url: str) -> str:
+    """The URL as it may be shown: any password in it becomes `***`, wherever it stands."""
+    url = _USER.sub(lambda match: f"{_masked(match[1])}@", url)
+    url = _BARE_USER.sub(lambda match: f"{_masked(match[1])}@", url)
+    return _SECRET.sub(r"\1***", url)
+
+
+def _masked(credentials: str) -> str:
+    user, colon, password = credentials.partition(":")
+    return f"{user}:***" if colon and password else user

@@ -1,0 +1,193 @@
+"""Reading and changing documents, inside a transaction that somebody else began and ends.
+
+All that is kept stands under a name, and names have nothing to do with each other: so changes of different
+names are taken together, in one statement for each table, and only those of one name one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Final
+
+from tenure.stores.contract import Ask, Change, Found, Mark, Outcome, Reading
+from tenure.stores.sqlite.schema import CLOCK, Executes, Statements
+
+# As the contract says: of the records beyond the limit, so many are told.
+HEADS: Final = 500
+
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
+
+# --- reading ----------------------------------------------------------------------------------------------
+
+
+def read(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> Reading:
+    """What stands under the names asked. The clock comes first: it may not be later than what is seen."""
+    now = connection.execute(CLOCK).fetchone()[0]
+    return Reading(now, look_up(connection, sql, asks))
+
+
+def look_up(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> tuple[Found, ...]:
+    """What stands under the names asked, in their order."""
+    bodies = _bodies(connection, sql.documents, [ask.name for ask in asks])
+    runs = [(place, run) for place, ask in enumerate(asks) for run in ask.runs]
+    past: dict[int, dict[str, bytes]] = {}
+    if runs:
+        told = _bodies(connection, sql.past, [(asks[place].name, run) for place, run in runs])
+        for at, (body,) in told.items():
+            place, run = runs[at]
+            past.setdefault(place, {})[run] = body
+    tails = _tails(connection, sql, [ask.name for ask in asks if ask.tail])
+    beyond = _beyond(connection, sql, asks)
+    found = []
+    for place, ask in enumerate(asks):
+        body, version = bodies.get(place, (None, 0))
+        heads, marks_until = beyond.get((ask.name, ask.beyond), ((), None))
+        last = tails.get(ask.name) if ask.tail else None
+        found.append(Found(version, body, past.get(place, {}), heads, marks_until, last))
+    return tuple(found)
+
+
+def _bodies(connection: Executes, statement: str, wanted: list[Any]) -> dict[int, tuple[Any, ...]]:
+    """By the place in `wanted`: the body, and what the statement tells between the place and the length."""
+    told, joined = connection.execute(statement, (_dumps(wanted),)).fetchone()
+    bodies, begin = {}, 0
+    for place, *rest, length in json.loads(told):
+        bodies[place] = (joined[begin : begin + length], *rest)
+        begin += length
+    return bodies
+
+
+def _tails(connection: Executes, sql: Statements, names: list[str]) -> dict[str, int | None]:
+    if not names:
+        return {}
+    told = connection.execute(sql.tails, (_dumps(names),)).fetchone()[0]
+    return {name: max((one for one in ends if one is not None), default=None) for name, *ends in json.loads(told)}
+
+
+_Beyond = dict[tuple[str, tuple[int, int] | None], tuple[tuple[tuple[str, int, int], ...], int | None]]
+
+
+def _beyond(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> _Beyond:
+    """What lies beyond the limits; asks with the same limits are answered together."""
+    names: dict[tuple[int, int], list[str]] = {}
+    for ask in asks:
+        if ask.beyond is not None:
+            names.setdefault(ask.beyond, []).append(ask.name)
+    beyond: _Beyond = {}
+    for limits, named in names.items():
+        records, marks = limits
+        heads = connection.execute(sql.heads, (_dumps(named), records, HEADS)).fetchone()[0]
+        untils = connection.execute(sql.marks_until, (_dumps(named), marks)).fetchone()[0]
+        for (name, head), (_, until) in zip(json.loads(heads), json.loads(untils), strict=True):
+            beyond[name, limits] = tuple((run, slot, keep) for run, slot, keep in head), until
+    return beyond
+
+
+# --- changing ---------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the changes, and whether any of them wrote."""
+
+    now: int
+    outcomes: list[Outcome]
+    wrote: bool = False
+
+
+def apply(connection: Executes, sql: Statements, changes: Sequence[Change]) -> Applied:
+    """Take the changes, each wholly or not at all, in their order. The transaction holds the write lock.
+
+    The clock is read here, once: after the lock was had, so that no change that waited beats its deadline.
+    """
+    now, versions = connection.execute(sql.versions, (_dumps([one.name for one in changes]),)).fetchone()
+    current = {changes[place].name: version for place, version in json.loads(versions)}
+    applied = Applied(now, [_judge(change, current, now) for change in changes])
+    done = [change for change, what in zip(changes, applied.outcomes, strict=True) if what is Outcome.DONE]
+    for together in _apart(done):
+        wrote = _write(connection, sql, together)
+        applied.wrote = applied.wrote or wrote
+    return applied
+
+
+def hint(connection: Executes, sql: Statements, names: Iterable[str], origin: str, now: int) -> None:
+    """Leave word for other processes that these documents were changed, by `origin`."""
+    connection.execute(sql.hint, (_dumps(list(names)), origin, now))
+
+
+def _judge(change: Change, current: dict[str, int], now: int) -> Outcome:
+    """The outcome; `current` holds the versions that the changes before this one left."""
+    if not change.conditional:
+        return Outcome.DONE
+    if current.get(change.name, 0) != change.version:
+        return Outcome.RACED
+    if change.deadline is not None and now > change.deadline:
+        return Outcome.EXPIRED
+    if change.delete:
+        current.pop(change.name, None)
+    else:
+        current[change.name] = change.version + 1
+    return Outcome.DONE
+
+
+def _apart(changes: list[Change]) -> list[list[Change]]:
+    """Groups in which no name comes twice, so that the order within a group means nothing."""
+    of_name: dict[str, list[Change]] = {}
+    for change in changes:
+        of_name.setdefault(change.name, []).append(change)
+    return [[one for one in row if one is not None] for row in zip_longest(*of_name.values())]
+
+
+def _write(connection: Executes, sql: Statements, changes: list[Change]) -> bool:
+    """Write changes of different names. Whether there was anything to write."""
+    deleted = [change.name for change in changes if change.delete]
+    if deleted:
+        for statement in (sql.delete, sql.delete_history, sql.delete_marks):
+            connection.execute(statement, (_dumps(deleted),))
+    changed = [change for change in changes if change.body is not None and not change.delete]
+    if changed:
+        _put(connection, sql.put, [((one.name, one.version + 1), one.body or b"") for one in changed])
+    records = [
+        ((change.name, one.run, one.slot, one.status, one.ended, one.keep), one.body)
+        for change in changed
+        for one in {record.run: record for record in change.records}.values()
+    ]
+    if records:
+        _put(connection, sql.record, records)
+    forgotten = [(change.name, run) for change in changed for run in change.forget]
+    if forgotten:
+        connection.execute(sql.forget, (_dumps(forgotten),))
+    trimmed = [(change.name, change.trim) for change in changed if change.trim is not None]
+    if trimmed:
+        connection.execute(sql.trim, (_dumps(trimmed),))
+    marked = [[(change.name, mark) for mark in change.marks] for change in changes if not change.delete]
+    noted = [_note(connection, sql, [one for one in row if one is not None]) for row in zip_longest(*marked)]
+    return bool(deleted or changed or any(noted))
+
+
+def _put(connection: Executes, statement: str, rows: list[tuple[tuple[Any, ...], bytes]]) -> None:
+    """Write rows that end in a body. The bodies go as one blob, and each row says where its own begins."""
+    begin, placed = 1, []
+    for columns, body in rows:
+        placed.append((*columns, begin, len(body)))
+        begin += len(body)
+    connection.execute(statement, (_dumps(placed), b"".join(body for _, body in rows)))
+
+
+def _note(connection: Executes, sql: Statements, marks: list[tuple[str, Mark]]) -> bool:
+    """Insert marks of different names where none covers their slot, or extend the neighbour before."""
+    wanted = [(name, one.request, one.slot, one.after, one.why, one.whom) for name, one in marks]
+    rows = []
+    for place, covered, neighbour in json.loads(connection.execute(sql.neighbours, (_dumps(wanted),)).fetchone()[0]):
+        if covered:
+            continue
+        name, one = marks[place]
+        slot = one.slot if neighbour is None or one.request else neighbour
+        rows.append((name, slot, one.request, one.until, one.count, one.why, one.whom, one.at, one.by))
+    if rows:
+        connection.execute(sql.mark, (_dumps(rows),))
+    return bool(rows)
