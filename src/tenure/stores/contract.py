@@ -46,7 +46,8 @@ class Mark:
     """Why nothing ran, from `slot` to `until`, `count` slots.
 
     Inserted if no mark of the same `request` covers `slot`. Where a mark of the same `why` and `whom` ends at
-    `after`, that one is extended instead: its `until`, `count` and `at` become this one's and its sum.
+    `after`, that one is extended instead: its `until`, `count` and `at` become this one's and its sum. Of
+    several the one with the highest slot; none where either was of a request. `after` < `slot` <= `until`.
     """
 
     slot: int

@@ -161,9 +161,14 @@ def _insert(marks: list[Mark], mark: Mark) -> None:
     for known in marks:
         if known.request == mark.request and known.slot <= mark.slot <= known.until:
             return
-    for place, known in enumerate(marks):
-        same = (known.why, known.whom, known.request) == (mark.why, mark.whom, "")
-        if same and mark.after is not None and known.until == mark.after and not mark.request:
-            marks[place] = replace(known, until=mark.until, count=known.count + mark.count, at=mark.at)
-            return
+    neighbours = [
+        place
+        for place, known in enumerate(marks)
+        if (known.why, known.whom, known.request, known.until) == (mark.why, mark.whom, mark.request, mark.after)
+    ]
+    if neighbours and not mark.request:
+        place = max(neighbours, key=lambda place: marks[place].slot)
+        known = marks[place]
+        marks[place] = replace(known, until=mark.until, count=known.count + mark.count, at=mark.at)
+        return
     marks.append(replace(mark, after=None))
