@@ -104,7 +104,8 @@ def _claim_again(job: Job, run: Run, claim: c.Claim, now: int) -> Decision:
     used_up = len(run.attempts) - run.handed >= claim.max_attempts
     if newer_won or used_up or claim.lease_ms is None:
         over = _interrupted(run, now)
-        return Decision(_without(job, over), c.Ended("interrupted"), (over,))
+        ended = c.Ended("interrupted")
+        return Decision(_without(job, over), ended, (over,), valid_ms=validity(run.lease_ms))
     if claim.overlap == "skip" and (others := live_runs(job, now, run)):
         return Decision(job, _overlaps(others[0]))
     return _win(job, claim, claim.lease_ms, now, run)
