@@ -25,7 +25,7 @@ from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
 from tenure.settings import DEFAULT_STORE, GENERAL, resolve
 from tenure.stores.contract import Store
-from tenure.stores.opening import store_from_url
+from tenure.stores.opening import redact, store_from_url
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Handler)
@@ -43,7 +43,7 @@ class Tenure:
 
     store: a URL (`sqlite:///tenure.db`, …), else TENURE_STORE, else `[tool.tenure]`, else `sqlite:///tenure.db`.
     name: of the instance, unique per process start; by default host, pid and a random part. threads: how many
-    sync handlers run at once. The rest are defaults for all jobs, see `Options`. `tiny_leases` is for tests: it
+    sync handlers run at once. stop_timeout: how long `stop()` lets handlers end, 20 s. The rest are defaults for all jobs, see `Options`. `tiny_leases` is for tests: it
     allows leases down to 50 ms. Raises ConfigError.
     """
 
@@ -53,10 +53,12 @@ class Tenure:
         *,
         name: str | None = None,
         threads: int = 64,
+        stop_timeout: Span | None = None,
         tiny_leases: bool = False,
         **defaults: Unpack[Options],
     ) -> None:
-        given = {key: value for key, value in (("store", store), ("name", name)) if value is not None}
+        named = (("store", store), ("name", name), ("stop_timeout", stop_timeout))
+        given = {key: value for key, value in named if value is not None}
         settings = resolve({**given, **defaults})
         self._source: str | Store = settings.get("store", DEFAULT_STORE)
         if isinstance(self._source, str):
@@ -75,8 +77,8 @@ class Tenure:
 
     @property
     def store_url(self) -> str:
-        """The store's URL as it was given; it may hold a password."""
-        return self._source if isinstance(self._source, str) else self._source.url
+        """The store's URL, without any password."""
+        return redact(self._source) if isinstance(self._source, str) else self._source.url
 
     def use_store(self, store: str) -> None:
         """Use this store instead of the one that was given; before the first use of either. Raises ConfigError."""

@@ -1,0 +1,148 @@
+"""How a command reaches a store, and the options that all such commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import click
+
+if TYPE_CHECKING:
+    from tenure.app import Tenure
+    from tenure.scheduler.records import Records
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+
+
+def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Keep an option's value for the command below, so that it may stand before or after the command's name."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value:
+            ctx.meta[f"tenure.{name}"] = value
+
+    return keep
+
+
+def store_options(command: Command, *, hidden: bool = False) -> Command:
+    """--store, --app and --json, on a group or a command."""
+    for option in (
+        click.option(
+            "--json", is_flag=True, expose_value=False, callback=_kept("json"), hidden=hidden, help="Data as JSON."
+        ),
+        click.option(
+            "--app",
+            metavar="MODULE:OBJECT",
+            expose_value=False,
+            callback=_kept("app"),
+            hidden=hidden,
+            help="The application, and with it its store.  [env: TENURE_APP]",
+        ),
+        click.option(
+            "--store",
+            metavar="URL",
+            expose_value=False,
+            callback=_kept("store"),
+            hidden=hidden,
+            help="The store.  [env: TENURE_STORE; default: sqlite:///tenure.db]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def with_store(function: Command) -> Command:
+    """A command that is given an `Access` first."""
+
+    @functools.wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        meta = click.get_current_context().meta
+        access = Access(meta.get("tenure.store"), meta.get("tenure.app"), bool(meta.get("tenure.json")))
+        return function(access, *args, **kwargs)
+
+    return store_options(command)
+
+
+@dataclass
+class Access:
+    """What the options say of the store; `as_json`: how the answer is wanted."""
+
+    store: str | None
+    app: str | None
+    as_json: bool
+    _application: Tenure | None = None
+
+    def application(self) -> Tenure:
+        """The store's holder: of --store, else --app, else TENURE_STORE and pyproject.toml, their app, the default."""
+        if self._application is None:
+            self._application = self._find()
+        return self._application
+
+    def _find(self) -> Tenure:
+        from tenure.app import Tenure
+        from tenure.doors.cli.loading import load
+        from tenure.settings import resolve
+
+        if self.app is not None:
+            app = load(self.app)
+            if self.store is not None:
+                app.use_store(self.store)
+            return app
+        if self.store is not None:
+            return Tenure(self.store)
+        settings = resolve({})
+        if "store" not in settings and settings.get("app"):
+            return load(settings["app"])
+        return Tenure()
+
+    def ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+        """Put a question to the store's records. Makes no file: raises NotFound where a store's file is missing."""
+        from tenure.errors import NotFound
+
+        app = self.application()
+        missing = missing_file(app.store_url)
+        if missing is not None:
+            raise NotFound(no_file(missing))
+        return app.ask_now(question)
+
+    def close(self) -> None:
+        """Give the store back."""
+        if self._application is not None:
+            self._application.close()
+
+
+def store_file(url: str) -> Path | None:
+    """The file of a sqlite:// store; None for any other."""
+    parts = urlsplit(url)
+    path = unquote(parts.path[1:])
+    return Path(path).absolute() if parts.scheme == "sqlite" and not parts.netloc and path else None
+
+
+def missing_file(url: str) -> Path | None:
+    """The file of a sqlite:// store where it does not exist: what only reads must not make it."""
+    file = store_file(url)
+    return file if file is not None and not file.exists() else None
+
+
+def no_file(file: Path) -> str:
+    """That there is no such file, and what makes one."""
+    return (
+        f"there is no file {file}, so nothing is stored there yet. tenure run makes it when it first starts; "
+        "or name another store with --store URL or TENURE_STORE."
+    )
+
+
+def moment(field: str, text: str, now: int) -> int:
+    """An instant that was typed: ISO 8601, UTC where it names no zone, or `now-2h`. Raises ConfigError."""
+    from tenure.errors import ConfigError
+    from tenure.rules.instant import instant
+
+    try:
+        return instant(text, now)
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(field, text, str(error)) from None

@@ -1,0 +1,289 @@
+"""`tenure job`: the jobs that a store knows, and what can be said to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenure.doors.cli.access import Access, moment, store_options, with_store
+from tenure.doors.cli.output import Cell, Look, look, pairs, put, put_json, say, table
+from tenure.doors.cli.texts import CONTEXT, exits
+
+if TYPE_CHECKING:
+    from tenure.scheduler.records import InstanceView, JobView, Records, RunView
+
+NONE_YET = "no jobs are known here yet. They are registered when an application first starts: tenure run MODULE:OBJECT"
+
+
+@click.group(context_settings=CONTEXT)
+def job() -> None:
+    """List, show, pause, resume and trigger jobs; ask why."""
+
+
+store_options(job)
+
+
+@job.command("list", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130, _3="the store's file does not exist"))
+@with_store
+def list_jobs(access: Access) -> int:
+    """List all jobs: schedule, next slot, last outcome, and where they run."""
+    from tenure.doors.cli.wording import job_json
+
+    async def ask(records: Records) -> tuple[int, list[JobView]]:
+        return await records.now(), await records.jobs()
+
+    now, jobs = access.ask(ask)
+    if access.as_json:
+        put_json([job_json(one) for one in jobs])
+    elif jobs:
+        heads = ("job", "schedule", "next", "last", "running on")
+        for line in table(heads, [_row(one, now) for one in jobs], look()):
+            put(line)
+    else:
+        say(NONE_YET)
+    return 0
+
+
+def _row(job: JobView, now: int) -> tuple[str | Cell, ...]:
+    from tenure.doors.cli.wording import STATUS_STYLES, away, short
+
+    coming: str | Cell = "-"
+    if job.paused is not None:
+        coming = Cell("paused", STATUS_STYLES["paused"])
+    elif job.next_slot is not None:
+        coming = f"{short(job.next_slot)}, {away(job.next_slot, now)}"
+    last: str | Cell = "-"
+    if job.last is not None and job.last.ended is not None:
+        last = Cell(f"{job.last.status}, {away(job.last.ended, now)}", STATUS_STYLES.get(job.last.status, ""))
+    return Cell(job.name, "strong"), str(job.told.get("words", "")), coming, last, _where(job) or "-"
+
+
+def _where(job: JobView) -> str:
+    return ", ".join(
+        run.attempts[-1].runner + (f" ({run.status})" if run.status != "running" else "") for run in job.running
+    )
+
+
+@job.command("show", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130))
+@click.argument("name", metavar="JOB")
+@with_store
+def show_job(access: Access, name: str) -> int:
+    """Show one job: its schedule, options, next slots, and its current and last run."""
+    from tenure.doors.cli.wording import job_json
+
+    async def ask(records: Records) -> tuple[int, JobView]:
+        return await records.now(), await records.job(name)
+
+    now, found = access.ask(ask)
+    if access.as_json:
+        put_json(job_json(found))
+        return 0
+    for line in _shown(found, now, look()):
+        put(line)
+    return 0
+
+
+def _shown(job: JobView, now: int, seen: Look) -> list[str]:
+    from tenure.doors.cli.explain import night_lines, slot_lines, upcoming
+    from tenure.doors.cli.wording import away, short
+    from tenure.scheduler.jobs import read_schedule
+
+    schedule = read_schedule(job.told)
+    facts: list[tuple[str, str | Cell]] = [("schedule", str(job.told.get("words", "")))]
+    if schedule is not None:
+        facts += [("", schedule.identity), *(("warning", Cell(one, "warn")) for one in schedule.warnings())]
+    if job.paused is not None:
+        facts.append(("paused", Cell(f"since {short(job.paused)}, {away(job.paused, now)}", "warn")))
+    facts += _options(job.told)
+    if job.requests:
+        facts.append(("waiting", f"{job.requests} triggered, not claimed yet"))
+    facts += [("running", _run_words(run, now)) for run in job.running]
+    if job.last is not None:
+        facts.append(("last", _run_words(job.last, now)))
+    lines = [seen.paint(job.name, "strong"), *pairs(facts, seen)]
+    if schedule is not None and job.paused is None:
+        lines += slot_lines(schedule, upcoming(schedule, now + 1, 3), now, seen)
+    if schedule is not None and schedule.tz != "UTC":
+        lines += night_lines(schedule, now, seen)
+    return lines
+
+
+def _options(told: dict[str, Any]) -> list[tuple[str, str | Cell]]:
+    from tenure.doors.cli.wording import takeover_ms
+    from tenure.rules.instant import span_words
+
+    if not told:
+        return []
+    worst = takeover_ms(told)
+    lease = "none (claim-only)"
+    if worst is not None:
+        lease = (
+            f"{span_words(told['lease_ms'])}, heartbeat every {span_words(told['heartbeat_ms'])}; "
+            f"a takeover comes at most {span_words(worst)} after a dead runner's last heartbeat"
+        )
+    timeout = told.get("timeout_ms")
+    rest = (
+        f"overlap {told['overlap']}, at most {told['max_attempts']} attempts, catch up "
+        f"{span_words(told['catch_up_ms'])}, at most {span_words(told['max_late_ms'])} late, timeout "
+        f"{span_words(timeout) if timeout else 'none'}, {told['history']} runs kept"
+    )
+    return [("lease", lease), ("options", rest)]
+
+
+def _run_words(run: RunView, now: int) -> str:
+    """A run in one line: its slot, status, attempt, runner, and when."""
+    from tenure.doors.cli.wording import away, clean, short
+
+    last = run.attempts[-1]
+    at = f"ended {away(run.ended, now)}" if run.ended is not None else f"started {away(last.started, now)}"
+    words = f"{short(run.slot)}: {run.status}, attempt {last.number} on {last.runner}, {at}"
+    if run.progress is not None:
+        of = f" of {run.progress.total:g}" if run.progress.total is not None else ""
+        words += f", {run.progress.done:g}{of} {clean(run.progress.note)}".rstrip()
+    if run.error is not None:
+        words += f"; {clean(run.error[0])}: {clean(run.error[1])}"
+    return words
+
+
+@job.command("next", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it has no slot to come"))
+@click.argument("name", metavar="[JOB]", required=False)
+@click.option("--count", default=5, show_default=True, type=click.IntRange(1, 1000), help="How many slots.")
+@with_store
+def next_slots(access: Access, name: str | None, count: int) -> int:
+    """Show the next slots of a job, or of all jobs in order."""
+    from tenure.doors.cli.explain import upcoming
+    from tenure.doors.cli.wording import away, clock, short, slot_json
+    from tenure.scheduler.jobs import read_schedule
+
+    async def ask(records: Records) -> tuple[int, list[JobView]]:
+        return await records.now(), [await records.job(name)] if name is not None else await records.jobs()
+
+    now, jobs = access.ask(ask)
+    coming = []
+    for one in jobs:
+        schedule = read_schedule(one.told)
+        if schedule is not None and one.paused is None:
+            coming += [(slot, one.name, schedule.tz) for slot in upcoming(schedule, now + 1, count)]
+    coming = sorted(coming, key=lambda entry: (entry[0].at_ms, entry[1]))[:count]
+    if access.as_json:
+        put_json([{"job": job, "tz": tz, **slot_json(slot, tz)} for slot, job, tz in coming])
+    elif coming:
+        rows = [
+            (short(slot.at_ms), away(slot.at_ms, now), job, clock(slot.at_ms, tz) + f" {tz}" if tz != "UTC" else "")
+            for slot, job, tz in coming
+        ]
+        for line in table(("next", "", "job", "local"), rows, look()):
+            put(line)
+    if not coming:
+        say(_nothing_to_come(name, jobs))
+        return 5
+    return 0
+
+
+def _nothing_to_come(name: str | None, jobs: list[JobView]) -> str:
+    if name is None:
+        return "no job has a slot to come." if jobs else NONE_YET
+    if jobs[0].paused is not None:
+        return f"{name} is paused; no slot is claimed until: tenure job resume {name}"
+    return f"{name} has no slot to come; it runs when it is triggered: tenure job trigger {name}"
+
+
+@job.command("pause", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it was paused already"))
+@click.argument("name", metavar="JOB")
+@with_store
+def pause(access: Access, name: str) -> int:
+    """Start no new run of a job, on any instance, until it is resumed. A run under way goes on."""
+    return _switch(access, name, pausing=True)
+
+
+@job.command("resume", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it was not paused"))
+@click.argument("name", metavar="JOB")
+@with_store
+def resume(access: Access, name: str) -> int:
+    """End a job's pause. At most one slot is caught up."""
+    return _switch(access, name, pausing=False)
+
+
+def _switch(access: Access, name: str, *, pausing: bool) -> int:
+    async def ask(records: Records) -> bool:
+        return await (records.pause(name) if pausing else records.resume(name))
+
+    changed = access.ask(ask)
+    if access.as_json:
+        put_json({"job": name, "paused": pausing, "changed": changed})
+    if not changed:
+        say(f"{name} was {'paused already' if pausing else 'not paused'}; nothing was changed.")
+        return 5
+    if pausing:
+        say(f"{name} is paused on all instances; a run under way goes on. To end the pause: tenure job resume {name}")
+    else:
+        say(f"{name} is resumed; instances see it within 5 s.")
+    return 0
+
+
+@job.command(
+    "trigger", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130, _1="the run failed (--wait), or the store did")
+)
+@click.argument("name", metavar="JOB")
+@click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it succeeded.")
+@with_store
+def trigger(access: Access, name: str, wait: bool) -> int:
+    """Ask for a run of a job now. An instance that knows the job claims it; prints the request's id."""
+
+    async def ask(records: Records) -> tuple[str, JobView, list[InstanceView]]:
+        return await records.trigger(name), await records.job(name), await records.instances()
+
+    wish, found, instances = access.ask(ask)
+    knowing = [one.name for one in instances if one.alive and name in one.jobs]
+    if not (wait and access.as_json):
+        if access.as_json:
+            put_json({"job": name, "request": wish, "instances": knowing, "paused": found.paused is not None})
+        else:
+            put(wish)
+    if found.paused is not None:
+        say(f"{name} is paused, and a pause holds for triggered runs too: tenure job resume {name}")
+    elif knowing:
+        say(f"asked for a run of {name}; known to {', '.join(knowing)}: one of them claims it within 5 s.")
+    else:
+        say(f"no live instance knows {name}: the request waits, for a day, until one starts (tenure run).")
+    return _wait(access, name, wish) if wait else 0
+
+
+def _wait(access: Access, name: str, wish: str) -> int:
+    from tenure.doors.cli.following import until_ended
+    from tenure.doors.cli.wording import run_json
+
+    run = until_ended(access, name, wish)
+    if access.as_json:
+        put_json(run_json(run))
+    else:
+        say(_run_words(run, run.ended or 0).replace("ended now", "ended"))
+    return 0 if run.status in ("success", "claimed") else 1
+
+
+@job.command("why", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130))
+@click.argument("name", metavar="JOB")
+@click.argument("when", metavar="TIME")
+@with_store
+def ask_why(access: Access, name: str, when: str) -> int:
+    """Say why a job ran, or did not, at a time: ISO 8601 (UTC if it names no zone) or now-2h."""
+    from tenure.doors.cli.wording import clean, instant_fields, run_json
+    from tenure.scheduler.why import Why, why
+
+    async def ask(records: Records) -> tuple[int, Why]:
+        at = moment("TIME", when, await records.now())
+        return at, await why(records, name, at)
+
+    at, answer = access.ask(ask)
+    if access.as_json:
+        told = {
+            "job": answer.job,
+            **instant_fields("asked", at),
+            "outcome": answer.outcome,
+            "sentence": answer.sentence,
+        }
+        put_json({**told, **instant_fields("slot", answer.slot), "run": run_json(answer.run) if answer.run else None})
+    else:
+        put(clean(answer.sentence))
+    return 0

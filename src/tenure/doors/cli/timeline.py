@@ -1,0 +1,302 @@
+"""The picture of one job's runs: a pure function from a `Timeline` to lines of text.
+
+Rows are instances, bars attempts, the thin bar below each its lease with a tick for each heartbeat; an arrow
+is a takeover or the way of a hand-over, a diamond the hand-over; hatched slots were skipped or missed.
+Every position is a time of the record. Only the heartbeats between the first and the last are placed evenly,
+since a record keeps their number and the time of the last. Must not know what time it is, nor any store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from tenure.doors.cli.canvas import Canvas, Cell, shortened, wrapped
+from tenure.doors.cli.wording import about
+from tenure.rules.instant import DAY, HOUR, MINUTE, SECOND, iso
+
+if TYPE_CHECKING:
+    from tenure.rules.job import Attempt
+    from tenure.scheduler.records import RunView, Timeline
+
+LEAST_WIDTH: Final = 24
+ROWS: Final = 3  # of the grid per instance: the attempts, their leases, room for arrows
+# Distances between the times on the axis.
+STEPS: Final = tuple(
+    [n * SECOND for n in (1, 2, 5, 10, 15, 30)]
+    + [n * MINUTE for n in (1, 2, 5, 10, 15, 30)]
+    + [n * HOUR for n in (1, 2, 3, 6, 12)]
+    + [n * DAY for n in (1, 2, 7, 14, 30, 91, 365)]
+)
+# Which sign wins where two share one column: what a reader must not miss comes last.
+IMPORTANCE: Final = (
+    "lease", "tick", "lease-end", "link", "silent", "bar", "number", "success", "open", "up", "down", "side",
+    "handed", "unsure", "died", "failed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The letters of a picture: one column each."""
+
+    letters: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.letters[name]
+
+
+UNICODE: Final = Signs(
+    {
+        "bar": "█", "silent": "░", "success": "✓", "failed": "✗", "died": "†", "handed": "◆", "unsure": "?",
+        "open": "▶", "lease": "─", "tick": "┴", "lease-end": "┘", "link": "│", "dash": "╌", "down": "▼",
+        "up": "▲", "side": "▸", "turn-down": "╮", "turn-up": "╯", "ran": "╵", "wish": "m", "axis": "─", "mark": "┬",
+        "skipped": "\u2571", "missed": "\u2573",  # two diagonals, which look like other letters in an editor
+    }
+)  # fmt: skip
+ASCII: Final = Signs(
+    {
+        "bar": "#", "silent": ":", "success": "+", "failed": "x", "died": "!", "handed": "*", "unsure": "?",
+        "open": ">", "lease": "-", "tick": "'", "lease-end": "]", "link": "|", "dash": ".", "down": "v",
+        "up": "^", "side": ">", "turn-down": ".", "turn-up": "'", "ran": "'", "wish": "m", "skipped": "/",
+        "missed": "X", "axis": "-", "mark": "+",
+    }
+)  # fmt: skip
+STYLES: Final = {
+    "bar": "accent", "success": "good", "failed": "bad", "died": "warn", "handed": "move", "unsure": "warn",
+    "open": "accent", "silent": "dim", "lease": "dim", "tick": "dim", "lease-end": "warn", "skipped": "warn",
+    "missed": "bad", "ran": "good", "wish": "good",
+}  # fmt: skip
+LEGEND: Final = {
+    "bar": "attempt",
+    "number": "which attempt",
+    "success": "succeeded",
+    "failed": "failed",
+    "silent": "no heartbeat any more",
+    "died": "gone: lease ran out",
+    "handed": "handed over",
+    "unsure": "gave up, unsure of its lease",
+    "open": "running",
+    "lease": "lease",
+    "tick": "heartbeat",
+    "lease-end": "lease end",
+    "moved": "next attempt",
+    "ran": "slot that ran",
+    "wish": "triggered",
+    "skipped": "slot skipped",
+    "missed": "slot missed",
+}
+
+
+def draw(
+    timeline: Timeline,
+    width: int = 80,
+    *,
+    unicode: bool = True,
+    colour: bool = False,
+    instances: Sequence[str] = (),
+) -> list[str]:
+    """The picture, at most `width` columns wide. `instances`: rows to show first, also where they ran nothing."""
+    picture = _Picture(timeline, max(width, LEAST_WIDTH), UNICODE if unicode else ASCII, instances)
+    if not timeline.runs and not timeline.marks:
+        return [*picture.title(), "nothing happened in that time: no run, and no slot skipped or missed"]
+    picture.attempts()
+    picture.moves()
+    return [*picture.title(), "", *picture.lines(colour), *picture.axis(colour), "", *picture.legend(colour)]
+
+
+class _Picture:
+    def __init__(self, timeline: Timeline, width: int, signs: Signs, instances: Sequence[str]) -> None:
+        self.timeline, self.signs, self.width = timeline, signs, width
+        runners = [one.runner for run in _by_start(timeline.runs) for one in run.attempts]
+        self.names = list(dict.fromkeys((*instances, *runners)))
+        longest = max([len(name) for name in self.names] + [len("slots")])
+        self.gutter = min(longest, max(5, width // 4), 24)
+        self.columns = width - self.gutter - 2
+        self.grid = Canvas(self.columns, ROWS * len(self.names), IMPORTANCE)
+        self.slots = Canvas(self.columns, 1, ("skipped", "missed", "ran", "wish"))
+        self.used: set[str] = set()
+
+    # --- places -----------------------------------------------------------------------------------------
+
+    def column(self, ms: int) -> int:
+        """The column of an instant; beyond the edges where it lies beyond them."""
+        since, until = self.timeline.since, max(self.timeline.until, self.timeline.since + 1)
+        place = (ms - since) * self.columns // (until - since)
+        return self.columns - 1 if ms == until else place
+
+    def put(self, x: int, y: int, sign: str, style: str = "", letter: str = "") -> None:
+        if self.grid.put(x, y, Cell(letter or self.signs[sign], style or STYLES.get(sign, ""), sign)):
+            self.used.add(sign)
+
+    # --- what happened ----------------------------------------------------------------------------------
+
+    def attempts(self) -> None:
+        for run in self.timeline.runs:
+            for attempt in run.attempts:
+                self._bar(run, attempt)
+                self._lease(run, attempt)
+            self._slot(self.column(run.slot), self.column(run.slot), "wish" if run.request else "ran")
+        for mark in self.timeline.marks:
+            self._slot(self.column(mark.slot), self.column(mark.until), "missed" if mark.why == "missed" else "skipped")
+
+    def _slot(self, first: int, last: int, sign: str) -> None:
+        for x in range(max(first, 0), min(last, self.columns - 1) + 1):
+            if self.slots.put(x, 0, Cell(self.signs[sign], STYLES[sign], sign)):
+                self.used.add(sign)
+
+    def _bar(self, run: RunView, attempt: Attempt) -> None:
+        end_sign, end, silent_from = ending(run, attempt, self.timeline)
+        y = ROWS * self.names.index(attempt.runner)
+        first, last = self.column(attempt.started), self.column(end)
+        quiet = self.column(silent_from) if silent_from is not None else last + 1
+        style = "good" if end_sign == "success" else "bad" if end_sign == "failed" else STYLES["bar"]
+        for x in range(max(first, 0), min(last, self.columns - 1) + 1):
+            self.put(x, y, *(("silent",) if x > quiet else ("bar", style)))
+        if len(run.attempts) > 1 and last - first >= 2:
+            self.put(first, y, "number", style, str(attempt.number % 10))
+        if last > first or end_sign != "success":
+            self.put(last, y, end_sign)
+
+    def _lease(self, run: RunView, attempt: Attempt) -> None:
+        end, ran_out = lease_end(run, attempt)
+        y = ROWS * self.names.index(attempt.runner) + 1
+        first, last = self.column(attempt.started), self.column(end)
+        for x in range(max(first, 0), min(last, self.columns - 1) + 1):
+            self.put(x, y, "lease")
+        for beat in range(1, attempt.beats + 1):
+            at = attempt.started + (attempt.renewed - attempt.started) * beat // attempt.beats
+            self.put(self.column(at), y, "tick")
+        if ran_out:
+            self.put(last, y, "lease-end")
+
+    def moves(self) -> None:
+        """From each attempt to the next one of its run: a takeover, or the way of a hand-over."""
+        for run in self.timeline.runs:
+            for before, after in pairwise(run.attempts):
+                self._move(run, before, after)
+
+    def _move(self, run: RunView, before: Attempt, after: Attempt) -> None:
+        sign, end, _ = ending(run, before, self.timeline)
+        style = STYLES[sign]
+        left, right = self.names.index(before.runner), self.names.index(after.runner)
+        x, y = self.column(after.started), ROWS * left
+        for between in range(self.column(end) + 1, x):
+            self.put(between, y, "link", style, self.signs["dash"])
+        if left == right:
+            self.put(x - 1, y, "side", style)
+            self.used.add("moved")
+            return
+        turn = "turn-down" if right > left else "turn-up"
+        self.put(x, y, "link", style, self.signs[turn])
+        way = range(y + 1, ROWS * right) if right > left else range(ROWS * right + 1, y)
+        for row in way:
+            self.put(x, row, "link", style)
+        self.put(x, ROWS * right - 1 if right > left else ROWS * right + 1, "down" if right > left else "up", style)
+        self.used.add("moved")
+
+    # --- lines ------------------------------------------------------------------------------------------
+
+    def title(self) -> list[str]:
+        since, until = self.timeline.since, self.timeline.until
+        column = about(max(1, (until - since) // self.columns))
+        start, end = iso(since // SECOND * SECOND)[:-1], iso(until // SECOND * SECOND)[:-1]
+        if start[:10] == end[:10]:
+            end = end[11:]
+        start, end = start.replace("T", " "), end.replace("T", " ")
+        return wrapped([self.timeline.job, f"{start} to {end} UTC", f"one column is {column}"], self.width, "   ")
+
+    def lines(self, colour: bool) -> list[str]:
+        lines = []
+        for y in range(self.grid.height):
+            name = self.names[y // ROWS] if y % ROWS == 0 else ""
+            shown = shortened(name, self.gutter, self.signs is UNICODE)
+            line = f"{shown:<{self.gutter}}  {self.grid.line(y, colour)}".rstrip()
+            if line or y % ROWS != ROWS - 1:
+                lines.append(line)
+            elif y < self.grid.height - 1:
+                lines.append("")
+        return [*lines, f"{'slots':<{self.gutter}}  {self.slots.line(0, colour)}".rstrip()]
+
+    def axis(self, colour: bool) -> list[str]:
+        """Round times, as far apart as their labels need."""
+        since, until = self.timeline.since, self.timeline.until
+        step, form = _step(until - since, self.columns)
+        axis = Canvas(self.columns, 2, ())
+        for x in range(self.columns):
+            axis.put(x, 0, Cell(self.signs["axis"], "dim", "axis"))
+        at = -(-since // step) * step
+        while at <= until:
+            x, label = self.column(at), _label(at, form)
+            axis.put(x, 0, Cell(self.signs["mark"], "dim", "mark"))
+            if x + len(label) <= self.columns:
+                for place, letter in enumerate(label):
+                    axis.put(x + place, 1, Cell(letter, "dim", "label"))
+            at += step
+        blank = " " * (self.gutter + 2)
+        return [(blank + axis.line(0, colour)).rstrip(), (blank + axis.line(1, colour)).rstrip()]
+
+    def legend(self, colour: bool) -> list[str]:
+        """What the signs that were used mean."""
+        entries = []
+        for name, words in LEGEND.items():
+            if name in self.used:
+                sign = {"number": "2", "moved": self.signs["up"] + self.signs["down"]}.get(name) or self.signs[name]
+                entries.append(f"{sign} {words}")
+        if "tick" in self.used:
+            entries.append("(the last heartbeat at its time, those before it evenly)")
+        lines = wrapped(entries, self.width, "   ")
+        return [f"\x1b[2m{line}\x1b[0m" for line in lines] if colour else lines
+
+
+def ending(run: RunView, attempt: Attempt, timeline: Timeline) -> tuple[str, int, int | None]:
+    """How an attempt ends in the picture: its sign, when, and from when on nothing was heard of its runner."""
+    current = attempt is run.attempts[-1]
+    how = attempt.how
+    if how is None and current and run.status == "running":
+        heartbeat = timeline.told.get("heartbeat_ms") or run.lease_ms // 6
+        silent = timeline.now - attempt.renewed > 2 * heartbeat
+        return "open", max(timeline.now, attempt.started), attempt.renewed if silent else None
+    end = attempt.ended if attempt.ended is not None else run.ended
+    if how in ("expired", None):
+        end = end if end is not None else lease_end(run, attempt)[0]
+        return "died", end, attempt.renewed
+    end = end if end is not None else attempt.renewed
+    if how in ("handed-over", "unsure"):
+        return ("handed" if how == "handed-over" else "unsure"), end, None
+    return ("success" if how in ("success", "claimed") else "failed"), end, None
+
+
+def lease_end(run: RunView, attempt: Attempt) -> tuple[int, bool]:
+    """Until when the lease of an attempt reaches, and whether it ran out, or will, by itself."""
+    if attempt.how == "expired" or (attempt.how is None and attempt.ended is None):
+        known = run.lease_until if attempt is run.attempts[-1] else None
+        return attempt.ended or known or attempt.renewed + run.lease_ms, True
+    return attempt.ended if attempt.ended is not None else attempt.renewed, False
+
+
+def _by_start(runs: Sequence[RunView]) -> list[RunView]:
+    return sorted(runs, key=lambda run: run.attempts[0].started if run.attempts else run.slot)
+
+
+# How wide the times on the axis are, and which part of an ISO text they show.
+FORMS: Final = {"seconds": (11, 19), "minutes": (11, 16), "days": (0, 10), "short": (14, 19)}
+
+
+def _step(length: int, columns: int) -> tuple[int, str]:
+    """How far apart the times on the axis stand, and how they are written: at least two should fit."""
+    for form in ("", "short"):
+        for step in STEPS:
+            chosen = form or ("seconds" if step < MINUTE else "minutes" if step < DAY else "days")
+            start, end = FORMS[chosen]
+            if step * columns >= (end - start + 2) * length:
+                if 2 * step <= length or form:
+                    return step, chosen
+                break
+    return STEPS[-1], "days"
+
+
+def _label(ms: int, form: str) -> str:
+    start, end = FORMS[form]
+    return iso(ms)[start:end]
