@@ -161,13 +161,15 @@ class Records:
         limit: int = 50,
     ) -> list[RunView]:
         """Runs, newest first; of these jobs or of all."""
-        found: list[RunView] = []
+        found: dict[str, RunView] = {}
         for name in await self.names() if jobs is None else jobs:
             now, page = await self._page(name)
-            found += [_unfinished(name, run, now) for run in page.job.runs if since <= run.slot <= until]
+            unfinished = [_unfinished(name, run, now) for run in page.job.runs if since <= run.slot <= until]
             records = await self.store.records(document(name), since, until, limit if status is None else MANY)
-            found += [_ended(name, decode_past(record.body)) for record in records]
-        chosen = [run for run in found if status in (None, run.status)]
+            ended = [_ended(name, decode_past(record.body)) for record in records]
+            # A run that ended between the two reads is in both; its end is the newer word.
+            found.update({run.key: run for run in (*unfinished, *ended)})
+        chosen = [run for run in found.values() if status in (None, run.status)]
         return sorted(chosen, key=lambda run: (-run.slot, run.job, run.request))[:limit]
 
     async def run(self, job: str, slot: int, request: str = "") -> RunView | None:

@@ -1,0 +1,59 @@
+"""Decisions a second, and states explored a second, on one core."""
+
+from __future__ import annotations
+
+import time
+
+from rows import Row
+
+from tenure.rules import commands as c
+from tenure.rules.job import EMPTY, decode, encode
+from tenure.rules.runs import decide
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """A life of a run, decided again and again; and one of the standard worlds, explored whole."""
+    return [*_decisions(20_000 if quick else 200_000), *_explored()]
+
+
+def _decisions(count: int) -> list[Row]:
+    claim = c.Claim(60_000, "one", "a", 30_000, 3, 60_000, "skip", "schedule", True)
+    held = decide(EMPTY, claim, 60_100).job
+    asked = [
+        (EMPTY, claim, 60_100),
+        (held, c.Heartbeat(60_000, "one"), 65_000),
+        (held, c.Claim(60_000, "two", "b", 30_000, 3, 0, "skip", "takeover", False), 66_000),
+        (held, c.Claim(60_000, "two", "b", 30_000, 3, 0, "skip", "takeover", False), 99_000),
+        (held, c.Finish(60_000, "one", "success"), 70_000),
+        (held, c.Release(60_000, "one", False), 70_000),
+    ]
+    begin = time.perf_counter()
+    for _ in range(count // len(asked)):
+        for job, command, now in asked:
+            decide(job, command, now)
+    rate = count / (time.perf_counter() - begin)
+    begin = time.perf_counter()
+    for _ in range(count // 4):
+        decode(encode(held))
+    trips = count / 4 / (time.perf_counter() - begin)
+    return [
+        Row("decide(), mixed commands", rate, "/s", ">= 100,000", rate >= 100_000),
+        Row("a document written and read", trips, "/s", detail={"bytes": len(encode(held))}),
+    ]
+
+
+def _explored() -> list[Row]:
+    from tenure.proof import worlds
+    from tenure.proof.explore import explore
+
+    found = explore(worlds.STANDARD[0])
+    return [
+        Row(
+            "states explored",
+            found.states_per_second,
+            "/s",
+            ">= 20,000",
+            found.states_per_second >= 20_000,
+            {"states": found.states, "transitions": found.transitions},
+        )
+    ]

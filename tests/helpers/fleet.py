@@ -1,0 +1,128 @@
+"""Real instances in processes of their own, for fault tests and measurements: started, told, killed, heard."""
+
+import asyncio
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tenure import Tenure
+
+WORKER = Path(__file__).with_name("fleet_worker.py")
+
+
+class Fleet:
+    """Processes of `fleet_worker.py` on one store. Use it as a context manager: it kills what it started."""
+
+    def __init__(self, url, lease="3s", kind="hold", **options):
+        self.url, self.lease, self.kind, self.options = url, lease, kind, options
+        self.workers = {}
+        self.lines = []
+        self.failpoint = None
+        self._heard = queue.Queue()
+        self._number = 0
+        self.app = Tenure(url)
+
+    def start(self, kind=None, env=None, **options):
+        """Start one more; returns its name when it has registered the job."""
+        self._number += 1
+        name = f"w{self._number}"
+        arguments = [self.url, name, self.lease, kind or self.kind, json.dumps({**self.options, **options})]
+        process = subprocess.Popen(
+            [sys.executable, str(WORKER), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **(env or {})},
+            text=True,
+        )
+        self.workers[name] = process
+        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        return name
+
+    def _listen(self, process):
+        with contextlib.suppress(ValueError):
+            for line in process.stdout:
+                self._heard.put(json.loads(line))
+
+    def wait(self, what, within=30.0, **facts):
+        """The next told line of that kind with these facts; AssertionError if it does not come in time."""
+        end = time.monotonic() + within
+        while True:
+            try:
+                line = self._heard.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                last = [f"{one['name']} {one['what']} {one.get('event', '')}" for one in self.lines[-8:]]
+                raise AssertionError(f"no {what} {facts} within {within} s; last heard: {last}") from None
+            self.lines.append(line)
+            if line["what"] == what and all(line.get(key) == value for key, value in facts.items()):
+                return line
+
+    def drain(self):
+        """All that was told and not yet waited for."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.lines.append(self._heard.get_nowait())
+
+    def of(self, what, **facts):
+        """All lines so far of that kind."""
+        self.drain()
+        return [one for one in self.lines if one["what"] == what and all(one.get(k) == v for k, v in facts.items())]
+
+    def signal(self, name, number):
+        """Send a signal to one that this fleet started."""
+        self.workers[name].send_signal(number)
+
+    def kill(self, name):
+        """kill -9, and wait for its end."""
+        self.signal(name, signal.SIGKILL)
+        self.workers[name].wait()
+
+    def ask(self, question):
+        """Put a question to the store's records."""
+        return asyncio.run(self.app.ask(question))
+
+    def registered(self, count, within=30.0):
+        """Wait until so many instances have a page in the store."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            if len([one for one in self.ask(lambda records: records.instances()) if one.alive]) >= count:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"fewer than {count} instances within {within} s")
+
+    def trigger(self):
+        """Ask for a run of the job; returns the wish."""
+        return self.app.trigger("work")
+
+    def runs(self):
+        """All runs of the job, newest first."""
+        return self.ask(lambda records: records.runs(["work"], limit=10_000))
+
+    def ended(self, count, within=30.0):
+        """Wait until so many runs have ended; returns all runs."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            runs = self.runs()
+            if sum(run.ended is not None for run in runs) >= count:
+                return runs
+            time.sleep(0.05)
+        raise AssertionError(f"fewer than {count} ended runs within {within} s: {[(r.key, r.status) for r in self.runs()]}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.workers.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+        for process in self.workers.values():
+            process.wait()
+            process.stdout.close()
+        self.app.close()
