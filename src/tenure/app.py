@@ -174,7 +174,16 @@ class Tenure:
         for sentence in (*warnings, *(f"{job.name}: {one}" for job in jobs for one in job.warnings)):
             log.warning("%s", sentence)
         self._instance, self._pid = instance, os.getpid()
-        await self._engine.call(instance.start())
+        await self._engine.call(self._begin(instance))
+        if instance.refused is not None:
+            await self.stop(0)
+            raise instance.refused
+
+    @staticmethod
+    async def _begin(instance: Instance) -> None:
+        """When this returns the jobs are registered, or the store could not be reached yet."""
+        await instance.start()
+        await instance.settled.wait()
 
     def _chosen(self, only: Iterable[str] | None) -> list[Job]:
         if only is None:

@@ -153,26 +153,25 @@ def test_case_r16_kill_at_each_of_the_first_sixty_steps(url):
 
 
 def _kill_at(url, steps):
+    wishes = []
     with Fleet(url, lease="1s", kind="short") as fleet:
         fleet.start()
         fleet.registered(1)
         for step in steps:
             doomed = fleet.start(env={"TENURE_FAILPOINT": str(step)})
-            fleet.trigger()
             while fleet.workers[doomed].poll() is None:
-                fleet.trigger()
-                fleet.ended(len(fleet.runs()), within=20)
-                time.sleep(0.05)
+                wishes.append(fleet.trigger())
+                fleet.through(wishes[-1])
             assert fleet.workers[doomed].returncode == -signal.SIGKILL
-        fleet.trigger()
-        wanted = len(fleet.runs()) + 1
-        runs = fleet.ended(wanted, within=20)
-        time.sleep(0.2)
-        effects = [line["key"] for line in fleet.of("effect")]
-    assert all(run.status == "success" for run in runs), [(run.key, run.status) for run in runs]
-    successes = [run.key for run in runs]
-    # An effect may precede a death before its finish was recorded; the record is one, with one accepted finish.
-    assert set(successes) == set(effects)
+        wishes.append(fleet.trigger())
+        fleet.through(wishes[-1])
+        runs = fleet.runs()
+        effects = {line["key"] for line in fleet.of("effect")}
+    assert sorted(run.request for run in runs) == sorted(wishes)  # none lost, none twice
+    assert {run.status for run in runs} == {"success"}
+    assert any(len(run.attempts) > 1 for run in runs)  # some deaths fell into a run
+    # A death between the effect and its record lets the effect happen again; the record is one.
+    assert {run.key for run in runs} == effects
     for run in runs:
         assert [one.number for one in run.attempts] == list(range(1, len(run.attempts) + 1))
         assert [one.how for one in run.attempts].count("success") == 1

@@ -104,6 +104,16 @@ class Fleet:
         """All runs of the job, newest first."""
         return self.ask(lambda records: records.runs(["work"], limit=10_000))
 
+    def through(self, wish, within=30.0):
+        """Wait until the run of this wish has ended; returns it."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            for run in self.runs():
+                if run.request == wish and run.ended is not None:
+                    return run
+            time.sleep(0.02)
+        raise AssertionError(f"the run of {wish} did not end within {within} s")
+
     def ended(self, count, within=30.0):
         """Wait until so many runs have ended; returns all runs."""
         end = time.monotonic() + within

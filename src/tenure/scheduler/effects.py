@@ -53,6 +53,19 @@ class Effects:
             self._smallest = boot, min(leases, default=DEFAULT_LEASE)
         return self._smallest[1] / 6
 
+    async def undo(self, holding: Holding, transaction: Transaction) -> None:
+        try:
+            await transaction.rollback()
+        except TransactionTooLong as error:
+            raise await self._too_long(_name(holding)) from error
+
+    async def _too_long(self, name: str) -> TransactionTooLong:
+        limit = span_words(round(await self._limit_ms()))
+        return TransactionTooLong(
+            f"{name}: the transaction was held longer than {limit} (a sixth of the smallest lease in this store) "
+            f"and was rolled back; nothing was written. Make it shorter, or the lease longer."
+        )
+
     async def settle(self, holding: Holding, transaction: Transaction, finish: bool, result: Any) -> None:
         name = _name(holding)
         ask = Ask(holding.job.document, (run_id(holding.slot, holding.request),))
@@ -73,11 +86,7 @@ class Effects:
                 raise self._lost(holding, f"{name}: the run changed hands; nothing of the transaction was written.")
             holding.recorded = finish
         except TransactionTooLong as error:
-            limit = span_words(round(await self._limit_ms()))
-            raise TransactionTooLong(
-                f"{name}: the transaction was held longer than {limit} (a sixth of the smallest lease in this store) "
-                f"and was rolled back; nothing was written. Make it shorter, or the lease longer."
-            ) from error
+            raise await self._too_long(name) from error
         except StoreUnavailable:
             if not finish or not await self._landed(holding):
                 raise

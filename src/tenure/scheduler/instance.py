@@ -77,6 +77,8 @@ class Instance:
         self.keeper.won = self.runner.start
         self.runner.changed = self._run_over
         self.started = asyncio.Event()
+        self.settled = asyncio.Event()
+        self.refused: StoreError | None = None
         self._run_ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.spawned: set[asyncio.Task[None]] = set()
@@ -88,7 +90,11 @@ class Instance:
     # --- start and stop ---------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begin. Returns at once; a store that can't be reached yet is tried again, visible in `health()`."""
+        """Begin. Returns at once; a store that can't be reached yet is tried again, visible in `health()`.
+
+        `settled` is set once it has `started`, or has failed to for the first time; `refused` holds an error
+        of the store that won't get better by waiting.
+        """
         self.effects.loop = asyncio.get_running_loop()
         offices: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "keeper's heartbeats": self.keeper.beat,
@@ -114,7 +120,12 @@ class Instance:
                 await self.catchup.recover(list(self.jobs.values()))
                 await self.presence.write(now=True)
                 self.started.set()
-            except StoreUnavailable:
+                self.settled.set()
+            except StoreError as error:
+                self.settled.set()
+                if not isinstance(error, StoreUnavailable):
+                    self.refused = error
+                    raise
                 tries += 1
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 

@@ -22,7 +22,7 @@ from tenure.scheduler.ledger import Ledger, Page
 from tenure.scheduler.run import run_key
 from tenure.scheduler.seams import SystemChance, SystemClock
 from tenure.scheduler.storeclock import StoreClock
-from tenure.stores.contract import Ask, Mark, Store
+from tenure.stores.contract import Ask, Change, Mark, Store
 
 EVER: Final = 1 << 53
 PREFIX: Final = "job:"
@@ -219,6 +219,11 @@ class Records:
         if not await self._note(job, c.Trigger(wish, self.by)):
             raise NotFound(f"{job} has too many wishes waiting already; is any instance running it?")
         return wish
+
+    async def forget(self, job: str) -> None:
+        """Remove a job with all that is recorded of it. An instance that still runs it will register it anew."""
+        _, page = await self._page(job)
+        await self.store.commit([Change(document(job), page.found.version, None, delete=True)])
 
     async def _note(self, job: str, command: c.Command) -> bool:
         await self._page(job)

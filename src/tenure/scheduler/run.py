@@ -139,6 +139,10 @@ class Deeds(Protocol):
         """Open a transaction for this attempt."""
         ...
 
+    async def undo(self, holding: Holding, transaction: Any) -> None:
+        """Roll it back; raises TransactionTooLong where its length had ended it."""
+        ...
+
     async def settle(self, holding: Holding, transaction: Any, finish: bool, result: Any) -> None:
         """Commit it, if the run still has its token; raises LeaseLost or TransactionTooLong."""
         ...
@@ -255,7 +259,7 @@ class RunTransaction:
 
     async def _end(self, failed: bool) -> None:
         if failed:
-            await self._transaction.rollback()
+            await self._deeds.undo(self._holding, self._transaction)
         else:
             await self._deeds.settle(self._holding, self._transaction, self._finish, self._result)
 

@@ -161,7 +161,7 @@ class Transaction(Protocol):
         ...
 
     async def rollback(self) -> None:
-        """Undo everything; harmless where it has ended."""
+        """Undo everything; harmless where it has ended. Raises TransactionTooLong where its length had ended it."""
         ...
 
 

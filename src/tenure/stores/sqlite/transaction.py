@@ -65,8 +65,12 @@ class SqliteTransaction:
         return await self._ask(lambda connection: self._commit(connection, change))
 
     async def rollback(self) -> None:
-        with contextlib.suppress(StoreError):
+        try:
             await self._ask(lambda _: self._end(ROLLBACK))
+        except TransactionTooLong:
+            raise
+        except StoreError:
+            pass  # it has ended
 
     async def _ask(self, work: Callable[[GuardedConnection], T]) -> T:
         """Have the thread do it, while none of the user's statements runs."""

@@ -1,0 +1,187 @@
+"""`Tenure` as a service embeds it: started and stopped in every way, asked and told (interface.md)."""
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from tenure import ConfigError, NotFound, Tenure
+
+
+async def test_async_with_runs_and_stops(app):
+    """A job each 100 ms, async on this loop, sync in a thread of its own."""
+    threads, loops, both = set(), set(), asyncio.Event()
+
+    @app.every(0.1)
+    async def tick(run):
+        loops.add(asyncio.get_running_loop())
+        if threads:
+            both.set()
+
+    @app.every("100ms")
+    def tock():
+        threads.add(threading.current_thread())
+
+    async with app:
+        async with asyncio.timeout(10):
+            await both.wait()
+        assert app.health().ok
+    assert loops == {asyncio.get_running_loop()}
+    assert threading.main_thread() not in threads
+    assert not app.health().ok
+
+
+def test_run_in_thread_for_sync_hosts(app):
+    """Handlers get a loop of their own; the host goes on."""
+    ran = threading.Event()
+
+    @app.every(0.1)
+    async def tick():
+        ran.set()
+
+    with app.run_in_thread():
+        assert ran.wait(10)
+        assert app.trigger("tick")
+
+
+async def test_lifespan_for_asgi(app):
+    """Started on entry, stopped on leaving."""
+    app.job(name="work")(lambda: None)
+    async with app.lifespan()(object()):
+        assert app.instance is not None
+    assert app.instance is None
+
+
+async def test_events_reach_listeners_and_iterators(app, event):
+    """on(), as a decorator too, and `async for`; unknown names are refused."""
+    heard = []
+
+    @app.on("started")
+    def started(event):
+        heard.append((event.name, threading.current_thread()))
+
+    @app.job()
+    async def work():
+        pass
+
+    async with app:
+        next_success = asyncio.create_task(event(app, "success"))
+        await asyncio.sleep(0)
+        app.trigger("work")
+        success = await next_success
+    assert success.job == "work"
+    assert heard == [("started", threading.main_thread())]
+    with pytest.raises(ConfigError, match="is no event"):
+        app.on("strated", print)
+
+
+async def test_what_can_be_said_without_starting(app, url):
+    """trigger, pause, resume and why work in a process that runs nothing; unknown jobs are NotFound."""
+    app.every(3600, name="report")(lambda: None)
+    async with app:
+        async with asyncio.timeout(10):
+            await app.instance.started.wait()
+    outside = Tenure(url)
+    assert outside.pause("report") is True
+    assert outside.pause("report") is False
+    assert outside.resume("report") is True
+    assert len(outside.trigger("report")) == 12
+    assert (await outside.why("report", "now-1h")).outcome == "before"
+    with pytest.raises(NotFound, match="Did you mean 'report'"):
+        outside.trigger("reprot")
+    with pytest.raises(ConfigError, match="is no time"):
+        await outside.why("report", "yesterday-ish")
+    outside.close()
+
+
+def test_simulate_runs_nothing(app):
+    """The slots, in order, clock change and all."""
+    app.cron("30 2 * * *", tz="Europe/Berlin", name="night")(lambda: 1 / 0)
+    app.every("12h", name="half")(lambda: 1 / 0)
+    found = [(job.name, slot.local) for slot, job in app.simulate("2026-03-28T23:00:00Z", 24)]
+    assert found == [
+        ("half", "2026-03-29T00:00:00"),
+        ("night", "2026-03-29T02:30:00"),
+        ("half", "2026-03-29T12:00:00"),
+    ]
+
+
+def test_two_jobs_of_one_name_are_refused(app):
+    """So is one defined after the start."""
+    app.every(1, name="x")(lambda: None)
+    with pytest.raises(ConfigError, match="another job already"):
+        app.every(2, name="x")(lambda: None)
+
+
+async def test_r45a_a_forked_child_shares_nothing(app, url):
+    """The child of a running app is not started, and can start its own; the parent goes on."""
+    ran = asyncio.Event()
+
+    @app.every(0.1)
+    async def tick():
+        ran.set()
+
+    async with app:
+        async with asyncio.timeout(10):
+            await ran.wait()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                started = app.instance is not None
+                asked = app.pause("tick")
+                code = 0 if not started and asked else 2
+            finally:
+                os._exit(code)
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        app.resume("tick")
+        ran.clear()
+        async with asyncio.timeout(10):
+            await ran.wait()
+
+
+def test_only_chosen_jobs(app):
+    """start(only=...) runs those; an unknown one is named."""
+    app.every(1, name="x")(lambda: None)
+    with pytest.raises(NotFound, match="It defines: x"):
+        asyncio.run(app.start(only=["y"]))
+
+
+def test_case_r36_the_bound_is_known_at_definition(app):
+    """Each job can say the longest it takes from a dead runner's last heartbeat to the takeover."""
+    app.every(60, name="x", lease=30, heartbeat=5)(lambda: None)
+    app.every(60, name="y", lease=None)(lambda: None)
+    assert app.jobs["x"].takeover_ms == 40_000
+    assert app.jobs["y"].takeover_ms is None
+
+
+def test_case_r34_a_deadline_shorter_than_the_loop_may_lag_is_warned_of(app):
+    """max_late under a second: a warning at definition, not a lost slot."""
+    app.every(60, name="x", max_late=0.5)(lambda: None)
+    assert "max_late=500ms" in app.jobs["x"].warnings[0]
+
+
+async def test_case_r49_a_sync_handler_that_blocks_stops_no_other(app):
+    """A blocking sync job runs in its thread; the other job's slots are claimed on time."""
+    release, late, enough = threading.Event(), [], asyncio.Event()
+
+    @app.every("1h", name="slow", catch_up="2h")
+    def slow():
+        release.wait(30)
+
+    @app.every(0.2)
+    async def quick(run):
+        import time
+
+        late.append(time.time() * 1000 - run.slot_ms)
+        if len(late) == 10:
+            enough.set()
+
+    async with app:
+        app.trigger("slow")
+        async with asyncio.timeout(20):
+            await enough.wait()
+        release.set()
+    assert sorted(late)[-1] < 1_000

@@ -1,0 +1,152 @@
+"""`run.transaction()` on SQLite: the effect and the record of it happen both or neither (R39)."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from tenure import LeaseLost, StoreError, TransactionTooLong
+from tenure.rules import commands as c
+
+
+@pytest.fixture
+def effects(url, tmp_path):
+    """A table of the user's own in the same file."""
+    path = tmp_path / "app.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE effect (key TEXT, attempt INTEGER)")
+    connection.commit()
+    connection.close()
+
+    def read():
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT key, attempt FROM effect").fetchall()
+        connection.close()
+        return rows
+
+    return read
+
+
+async def one_run(app, handler, event, ends=("success", "failed", "handed-over", "lost")):
+    """Run the handler once, triggered; returns the run as recorded."""
+    done = asyncio.Event()
+    app.job(name="work")(handler)
+    for name in ends:
+        app.on(name, lambda _: done.set())
+    async with app:
+        app.trigger("work")
+        async with asyncio.timeout(20):
+            await done.wait()
+        (run,) = await app.ask(lambda records: records.runs(["work"]))
+        return run
+
+
+async def test_r39_effect_and_record_in_one_transaction(app, effects, event):
+    """finish=True: the success and its result are recorded with the effect."""
+
+    async def work(run):
+        async with run.transaction(finish=True, result={"rows": 1}) as connection:
+            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+            assert effects() == []
+
+    run = await one_run(app, work, event)
+    assert (run.status, run.result) == ("success", {"rows": 1})
+    assert effects() == [(run.key, 1)]
+
+
+async def test_r39_an_error_inside_rolls_back(app, effects, event):
+    """The handler's error stands, its writes do not."""
+
+    async def work(run):
+        async with run.transaction(finish=True) as connection:
+            connection.execute("INSERT INTO effect VALUES ('x', 1)")
+            raise ValueError("changed my mind")
+
+    run = await one_run(app, work, event)
+    assert (run.status, run.error[0]) == ("failed", "ValueError")
+    assert effects() == []
+
+
+async def test_r39_a_sync_handler_uses_with(app, effects, event):
+    """In its own thread; without finish, the handler's return ends the run."""
+
+    def work(run):
+        with run.transaction() as connection:
+            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+        return "written"
+
+    run = await one_run(app, work, event)
+    assert (run.status, run.result) == ("success", "written")
+    assert effects() == [(run.key, 1)]
+
+
+async def test_r39_a_run_that_changed_hands_writes_nothing(app, effects, event):
+    """Another attempt was won meanwhile: LeaseLost at commit, and the effect is rolled back."""
+    told = []
+
+    async def work(run):
+        if run.attempt > 1:
+            return
+        await steal(app, run)
+        try:
+            async with run.transaction(finish=True) as connection:
+                connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+        except LeaseLost as error:
+            told.append(str(error))
+            raise
+
+    await one_run(app, work, event, ends=("lost",))
+    assert effects() == []
+    assert "another instance holds the run now" in told[0]
+
+
+async def steal(app, run):
+    """Release the run behind its handler's back, and win its next attempt under another name."""
+
+    async def change(records):
+        ask = records.ledger.ask_one
+        await ask("work", c.Release(run.slot_ms, run.token, False, run.request))
+        claim = c.Claim(run.slot_ms, "stolen" * 6, "thief", 2_000, 3, 0, "skip", "takeover", False, run.request)
+        return (await ask("work", claim)).answer
+
+    assert isinstance(await app.ask(change), c.Won)
+
+
+async def test_r39_held_too_long_is_rolled_back_with_a_clear_error(app, effects, event):
+    """A sixth of the smallest lease (2 s / 6): past it nothing stands, not even what is written afterwards."""
+
+    async def work(run):
+        async with run.transaction(finish=True) as connection:
+            connection.execute("INSERT INTO effect VALUES ('early', 1)")
+            await asyncio.sleep(0.8)
+            connection.execute("INSERT INTO effect VALUES ('late', 1)")
+
+    run = await one_run(app, work, event)
+    assert (run.status, run.error[0]) == ("failed", TransactionTooLong.__name__)
+    assert "333ms" in run.error[1]
+    assert "nothing was written" in run.error[1]
+    assert effects() == []
+
+
+async def test_r39_the_memory_store_has_none_and_says_so(event):
+    """One sentence: what, why, what to do."""
+    from tenure import Tenure
+
+    app = Tenure("memory://")
+    told = []
+
+    @app.job()
+    async def work(run):
+        try:
+            async with run.transaction():
+                pass
+        except StoreError as error:
+            told.append(str(error))
+
+    done = asyncio.Event()
+    app.on("success", lambda _: done.set())
+    async with app:
+        app.trigger("work")
+        async with asyncio.timeout(10):
+            await done.wait()
+    assert "Use a sqlite:// or postgresql:// store" in told[0]
