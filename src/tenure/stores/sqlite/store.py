@@ -17,7 +17,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from tenure.errors import StoreError
+from tenure.errors import StoreError, TransactionTooLong
 from tenure.stores.contract import Ask, Change, Mark, Reading, Record, Transaction, Verdict
 from tenure.stores.sqlite.connecting import Connection, Database, abandon, pauses, reopen
 from tenure.stores.sqlite.documents import read
@@ -126,7 +126,8 @@ class SqliteStore:
         for watcher in self._watchers:
             watcher.changed.set()
         for transaction in tuple(self._transactions):
-            await transaction.rollback()
+            with contextlib.suppress(TransactionTooLong):  # its user has been told, or will be
+                await transaction.rollback()
         self._drop_reader()
         await writer.stop()  # the last connection: SQLite brings the log into the file here
 
