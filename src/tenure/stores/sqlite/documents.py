@@ -32,11 +32,11 @@ def read(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> Reading:
 
 def look_up(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> tuple[Found, ...]:
     """What stands under the names asked, in their order."""
-    bodies = _bodies(connection, sql.documents, [ask.name for ask in asks])
+    bodies = _bodies(connection, sql.document, sql.documents, [ask.name for ask in asks])
     runs = [(place, run) for place, ask in enumerate(asks) for run in ask.runs]
     past: dict[int, dict[str, bytes]] = {}
     if runs:
-        told = _bodies(connection, sql.past, [(asks[place].name, run) for place, run in runs])
+        told = _bodies(connection, sql.past_one, sql.past, [(asks[place].name, run) for place, run in runs])
         for at, (body,) in told.items():
             place, run = runs[at]
             past.setdefault(place, {})[run] = body
@@ -51,9 +51,13 @@ def look_up(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> tuple
     return tuple(found)
 
 
-def _bodies(connection: Executes, statement: str, wanted: list[Any]) -> dict[int, tuple[Any, ...]]:
-    """By the place in `wanted`: the body, and what the statement tells between the place and the length."""
-    told, joined = connection.execute(statement, (_dumps(wanted),)).fetchone()
+def _bodies(connection: Executes, one: str, many: str, wanted: list[Any]) -> dict[int, tuple[Any, ...]]:
+    """By the place in `wanted`, a list of keys: the body, and what else the statement tells of it."""
+    if len(wanted) == 1:
+        key = wanted[0]
+        row = connection.execute(one, key if isinstance(key, tuple) else (key,)).fetchone()
+        return {} if row is None else {0: (row[-1], *row[:-1])}
+    told, joined = connection.execute(many, (_dumps(wanted),)).fetchone()
     bodies, begin = {}, 0
     for place, *rest, length in json.loads(told):
         bodies[place] = (joined[begin : begin + length], *rest)
@@ -104,8 +108,7 @@ def apply(connection: Executes, sql: Statements, changes: Sequence[Change]) -> A
 
     The clock is read here, once: after the lock was had, so that no change that waited beats its deadline.
     """
-    now, versions = connection.execute(sql.versions, (_dumps([one.name for one in changes]),)).fetchone()
-    current = {changes[place].name: version for place, version in json.loads(versions)}
+    now, current = _versions(connection, sql, [change.name for change in changes])
     applied = Applied(now, [_judge(change, current, now) for change in changes])
     done = [change for change, what in zip(changes, applied.outcomes, strict=True) if what is Outcome.DONE]
     for together in _apart(done):
@@ -117,6 +120,15 @@ def apply(connection: Executes, sql: Statements, changes: Sequence[Change]) -> A
 def hint(connection: Executes, sql: Statements, names: Iterable[str], origin: str, now: int) -> None:
     """Leave word for other processes that these documents were changed, by `origin`."""
     connection.execute(sql.hint, (_dumps(list(names)), origin, now))
+
+
+def _versions(connection: Executes, sql: Statements, names: list[str]) -> tuple[int, dict[str, int]]:
+    """The store's time, and the versions of the documents that are there."""
+    if len(names) == 1:
+        now, version = connection.execute(sql.version, (names[0],)).fetchone()
+        return now, {} if version is None else {names[0]: version}
+    now, versions = connection.execute(sql.versions, (_dumps(names),)).fetchone()
+    return now, {names[place]: version for place, version in json.loads(versions)}
 
 
 def _judge(change: Change, current: dict[str, int], now: int) -> Outcome:
@@ -150,14 +162,14 @@ def _write(connection: Executes, sql: Statements, changes: list[Change]) -> bool
             connection.execute(statement, (_dumps(deleted),))
     changed = [change for change in changes if change.body is not None and not change.delete]
     if changed:
-        _put(connection, sql.put, [((one.name, one.version + 1), one.body or b"") for one in changed])
+        _put(connection, sql.put_one, sql.put, [((one.name, one.version + 1), one.body or b"") for one in changed])
     records = [
         ((change.name, one.run, one.slot, one.status, one.ended, one.keep), one.body)
         for change in changed
         for one in {record.run: record for record in change.records}.values()
     ]
     if records:
-        _put(connection, sql.record, records)
+        _put(connection, sql.record_one, sql.record, records)
     forgotten = [(change.name, run) for change in changed for run in change.forget]
     if forgotten:
         connection.execute(sql.forget, (_dumps(forgotten),))
@@ -169,13 +181,16 @@ def _write(connection: Executes, sql: Statements, changes: list[Change]) -> bool
     return bool(deleted or changed or any(noted))
 
 
-def _put(connection: Executes, statement: str, rows: list[tuple[tuple[Any, ...], bytes]]) -> None:
-    """Write rows that end in a body. The bodies go as one blob, and each row says where its own begins."""
+def _put(connection: Executes, one: str, many: str, rows: list[tuple[tuple[Any, ...], bytes]]) -> None:
+    """Write rows that end in a body. Of several, the bodies go as one blob, and each row says where its own begins."""
+    if len(rows) == 1:
+        connection.execute(one, (*rows[0][0], rows[0][1]))
+        return
     begin, placed = 1, []
     for columns, body in rows:
         placed.append((*columns, begin, len(body)))
         begin += len(body)
-    connection.execute(statement, (_dumps(placed), b"".join(body for _, body in rows)))
+    connection.execute(many, (_dumps(placed), b"".join(body for _, body in rows)))
 
 
 def _note(connection: Executes, sql: Statements, marks: list[tuple[str, Mark]]) -> bool:

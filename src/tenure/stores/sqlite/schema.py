@@ -4,7 +4,7 @@ The power-cut test runs the same statements through another driver: nothing here
 
 Statements work on sets: names and values go in as one JSON array and come back as one row. A driver gives up
 the interpreter's lock at every row, so beside a handler that computes in another thread a thousand rows
-wait a thousand times for it (measured: seconds), and one row once.
+wait a thousand times for it (measured: seconds), and one row once. For a single name there is a shorter form.
 
 In the texts below `@` stands for the prefix of the tables, and `$0` for the first part of the JSON array that
 stands at this place of the argument.
@@ -83,11 +83,17 @@ _INDEXES: Final = (
 class Statements:
     """The statements over documents, history, marks and hints. Bodies travel as one blob of all of them."""
 
+    version: str = """
+        SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), (
+            SELECT version FROM @documents WHERE name = ?)"""
     # Takes names; gives the store's time, and (place, version) of those that are there.
     versions: str = """
         SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER), (
             SELECT json_group_array(json_array(w.key, d.version))
             FROM json_each(?) w CROSS JOIN @documents d ON d.name = w.value)"""
+    put_one: str = """
+        INSERT INTO @documents (name, version, body) VALUES (?, ?, ?)
+        ON CONFLICT (name) DO UPDATE SET version = excluded.version, body = excluded.body"""
     # Takes rows (name, version, begin of the body, its length), and the bodies.
     put: str = """
         INSERT INTO @documents (name, version, body)
@@ -97,6 +103,8 @@ class Statements:
     delete: str = "DELETE FROM @documents WHERE name IN (SELECT value FROM json_each(?))"
     delete_history: str = "DELETE FROM @history WHERE name IN (SELECT value FROM json_each(?))"
     delete_marks: str = "DELETE FROM @marks WHERE name IN (SELECT value FROM json_each(?))"
+    record_one: str = """
+        INSERT OR REPLACE INTO @history (name, run, slot, status, ended, keep, body) VALUES (?, ?, ?, ?, ?, ?, ?)"""
     # Takes rows (name, run, slot, status, ended, keep, begin of the body, its length), and the bodies.
     record: str = """
         INSERT OR REPLACE INTO @history (name, run, slot, status, ended, keep, body)
@@ -126,11 +134,13 @@ class Statements:
     hint: str = "INSERT INTO @hints (name, origin, at) SELECT value, ?2, ?3 FROM json_each(?1)"
     sweep: str = "DELETE FROM @hints WHERE at < ?"
 
+    document: str = "SELECT version, body FROM @documents WHERE name = ?"
     # Takes names; gives (place, version, length of the body), and the bodies.
     documents: str = """
         SELECT json_group_array(json_array(w.key, d.version, length(d.body))),
             CAST(group_concat(d.body, '') AS BLOB)
         FROM json_each(?) w CROSS JOIN @documents d ON d.name = w.value"""
+    past_one: str = "SELECT body FROM @history WHERE name = ? AND run = ?"
     # Takes rows (name, run); gives (place, length of the body), and the bodies.
     past: str = """
         SELECT json_group_array(json_array(w.key, length(h.body))), CAST(group_concat(h.body, '') AS BLOB)

@@ -140,7 +140,6 @@ class Writer:
         for pause in pauses():
             try:
                 connection = self._connected()
-                self._database.file.check()
                 connection.execute(BEGIN_WRITE)
             except sqlite3.Error as error:
                 late = [call for call in calls if not busy(error) or time.monotonic() > call.give_up]
@@ -185,11 +184,10 @@ class Writer:
         except sqlite3.Error as error:
             self._undo(connection, error)
             return uncertain(error, self._database.path) if wrote else refusal(error, self._database.path)
-        if wrote:
-            try:
-                self._database.file.check()  # what was written into a deleted file is not to be called done
-            except StoreError as error:
-                return error
+        try:
+            self._database.file.check()  # what was written into a deleted file is not to be called done
+        except StoreError as error:
+            return error
         return None
 
     def _undo(self, connection: sqlite3.Connection, error: Exception) -> None:
