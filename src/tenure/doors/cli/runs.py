@@ -217,6 +217,8 @@ def below(picture: Timeline) -> list[tuple[str | Cell, ...]]:
 def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Records], Any]:
     """What lies in the time asked for; where none was named, the last hour's doings fill the picture."""
 
+    from tenure.doors.cli.timeline import fitted, reach
+
     async def ask(records: Records) -> tuple[Timeline, list[str]]:
         now = await records.now()
         end = moment("--until", until, now) if until is not None else now
@@ -224,7 +226,7 @@ def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Recor
         if start >= end:
             raise click.UsageError("--since is not before --until, so there is nothing to draw")
         told = await records.timeline(job, start - LOOK_BACK_MS, end)
-        reaching = tuple(run for run in told.runs if _reach(run, told.now)[1] >= start)
+        reaching = tuple(run for run in told.runs if reach(run, told.now)[1] >= start)
         marks = tuple(mark for mark in told.marks if mark.until >= start)
         picture = replace(told, since=start, until=end, runs=reaching, marks=marks)
         instances = await records.instances()
@@ -232,24 +234,6 @@ def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Recor
         return (picture if since or until else fitted(picture)), alive
 
     return ask
-
-
-def _reach(run: RunView, now: int) -> tuple[int, int]:
-    """From when to when a run is to be seen."""
-    ends = [one.ended or 0 for one in run.attempts]
-    open_end = max(now, run.lease_until or 0) if run.ended is None else run.ended
-    return min([run.slot, *(one.started for one in run.attempts)]), max([*ends, open_end])
-
-
-def fitted(picture: Timeline) -> Timeline:
-    """The picture cut to what happened in it, with a little room on both sides."""
-    places = [place for run in picture.runs for place in _reach(run, picture.now)]
-    places += [place for mark in picture.marks for place in (mark.slot, mark.until)]
-    if not places:
-        return picture
-    first, last = max(min(places), picture.since), max(places)
-    room = max(1_000, (last - first) // 40)
-    return replace(picture, since=first - room, until=last + room)
 
 
 def timeline_json(picture: Timeline) -> dict[str, Any]:

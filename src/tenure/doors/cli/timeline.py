@@ -9,13 +9,14 @@ since a record keeps their number and the time of the last. Must not know what t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tenure.doors.cli.canvas import Canvas, Cell, shortened, wrapped
 from tenure.doors.cli.wording import about
 from tenure.rules.instant import DAY, HOUR, MINUTE, SECOND, iso
+from tenure.scheduler.jobs import read_schedule
 
 if TYPE_CHECKING:
     from tenure.rules.job import Attempt
@@ -139,7 +140,21 @@ class _Picture:
                 self._lease(run, attempt)
             self._slot(self.column(run.slot), self.column(run.slot), "wish" if run.request else "ran")
         for mark in self.timeline.marks:
-            self._slot(self.column(mark.slot), self.column(mark.until), "missed" if mark.why == "missed" else "skipped")
+            sign = "missed" if mark.why == "missed" else "skipped"
+            for first, last in self._marked(mark.slot, mark.until, mark.count):
+                self._slot(self.column(first), self.column(last), sign)
+
+    def _marked(self, first: int, last: int, count: int) -> list[tuple[int, int]]:
+        """The slots of a mark; the stretch from the first to the last where they are denser than the columns."""
+        schedule = read_schedule(self.timeline.told)
+        if count == 1 or count > self.columns or schedule is None:
+            return [(first, last)]
+        slots: list[tuple[int, int]] = []
+        slot = schedule.next(first - 1)
+        while slot is not None and slot.at_ms <= last and len(slots) < count:
+            slots.append((slot.at_ms, slot.at_ms))
+            slot = schedule.next(slot.at_ms)
+        return slots
 
     def _slot(self, first: int, last: int, sign: str) -> None:
         for x in range(max(first, 0), min(last, self.columns - 1) + 1):
@@ -274,6 +289,24 @@ def lease_end(run: RunView, attempt: Attempt) -> tuple[int, bool]:
         known = run.lease_until if attempt is run.attempts[-1] else None
         return attempt.ended or known or attempt.renewed + run.lease_ms, True
     return attempt.ended if attempt.ended is not None else attempt.renewed, False
+
+
+def reach(run: RunView, now: int) -> tuple[int, int]:
+    """From when to when a run is to be seen."""
+    ends = [one.ended or 0 for one in run.attempts]
+    open_end = max(now, run.lease_until or 0) if run.ended is None else run.ended
+    return min([run.slot, *(one.started for one in run.attempts)]), max([*ends, open_end])
+
+
+def fitted(picture: Timeline) -> Timeline:
+    """The picture cut to what happened in it, with a little room on both sides."""
+    places = [place for run in picture.runs for place in reach(run, picture.now)]
+    places += [place for mark in picture.marks for place in (mark.slot, mark.until)]
+    if not places:
+        return picture
+    first, last = max(min(places), picture.since), max(places)
+    room = max(SECOND, (last - first) // 40)
+    return replace(picture, since=first - room, until=last + room)
 
 
 def _by_start(runs: Sequence[RunView]) -> list[RunView]:
