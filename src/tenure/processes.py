@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tenure.app import Tenure
 
 INTERRUPTED = 130
+# A launcher such as `uv run` or `timeout` hands on a signal that the terminal has sent us already: one, not two.
+SAME_SIGNAL = 0.1
 
 
 def run(
@@ -33,12 +35,17 @@ async def _run(
 ) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+    first = 0.0
 
     def told(number: int) -> None:
+        nonlocal first
+        if stopping.is_set() and loop.time() - first < SAME_SIGNAL:
+            return
         if stopping.is_set():
             say("ended at once; leases run out by themselves")
             sys.stderr.flush()
             os._exit(INTERRUPTED if number == signal.SIGINT else 128 + number)
+        first = loop.time()
         stopping.set()
 
     def from_handler(number: int, _: FrameType | None) -> None:

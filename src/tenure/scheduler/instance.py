@@ -118,9 +118,9 @@ class Instance:
                 await self._register()
                 self.clockwork.set_out()
                 await self.catchup.recover(list(self.jobs.values()))
-                await self.presence.write(now=True)
                 self.started.set()
                 self.settled.set()
+                await self.presence.write(now=True)  # after the start, or its first page would say that it has not
             except StoreError as error:
                 self.settled.set()
                 if not isinstance(error, StoreUnavailable):
