@@ -35,7 +35,9 @@ class Expressions(click.Command):
 )
 @click.argument("expr", nargs=-1, required=True)
 @click.option("--tz", "tz", default="UTC", metavar="ZONE", show_default=True, help="Zone of the wall clock.")
-@click.option("--count", default=5, show_default=True, type=click.IntRange(0, MOST), help="How many slots.")
+@click.option(
+    "--count", default=5, show_default=True, metavar="N", type=click.IntRange(0, MOST), help="How many slots."
+)
 @click.option("--from", "begin", default="now", metavar="TIME", help="Start: ISO 8601 (UTC if bare), or now-2h.")
 @click.option("--dst-gap", default="shift", metavar="CHOICE", help="shift (default), asap or skip: for skipped times.")
 @click.option(

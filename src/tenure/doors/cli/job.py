@@ -148,7 +148,9 @@ def _run_words(run: RunView, now: int) -> str:
 
 @job.command("next", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it has no slot to come"))
 @click.argument("name", metavar="[JOB]", required=False)
-@click.option("--count", default=5, show_default=True, type=click.IntRange(1, 1000), help="How many slots.")
+@click.option(
+    "--count", default=5, show_default=True, metavar="N", type=click.IntRange(1, 1000), help="How many slots."
+)
 @with_store
 def next_slots(access: Access, name: str | None, count: int) -> int:
     """Show the next slots of a job, or of all jobs in order."""

@@ -52,7 +52,7 @@ def run(access: Access, *, target: str | None, only: tuple[str, ...], stop_timeo
     from tenure import processes
     from tenure.doors.cli.logs import Voice, configure, log_format
 
-    form = log_format()
+    form = "json" if access.as_json else log_format()
     _check_span(stop_timeout)
     application = _application(access, target)
     chosen = _chosen(application, only)
@@ -83,12 +83,11 @@ class NothingToRun(click.ClickException):
 
 def _application(access: Access, target: str | None) -> Tenure:
     from tenure.doors.cli.loading import WHERE, load
-    from tenure.errors import ConfigError
     from tenure.settings import resolve
 
     spec = target or access.app or resolve({}).get("app")
     if not spec:
-        raise ConfigError("app", spec, "is not set, so there is nothing to run.", WHERE)
+        raise click.UsageError(f"which application is to be run? {WHERE}")
     application = load(spec)
     if access.store is not None:
         application.use_store(access.store)

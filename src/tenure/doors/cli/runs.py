@@ -35,7 +35,9 @@ store_options(runs)
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
 @click.option("--since", metavar="TIME", help="Slots from then on: ISO 8601 or now-2h.")
 @click.option("--until", metavar="TIME", help="Slots up to then.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000), help="The newest so many.")
+@click.option(
+    "--limit", default=50, show_default=True, metavar="N", type=click.IntRange(1, 10_000), help="The newest so many."
+)
 @with_store
 def list_runs(
     access: Access, *, job: str | None, status: str | None, since: str | None, until: str | None, limit: int
@@ -164,7 +166,7 @@ def attempt_row(run: RunView, one: Attempt) -> tuple[str | Cell, ...]:
 @click.argument("job", metavar="JOB")
 @click.option("--since", metavar="TIME", help="ISO 8601 or now-2h.  [default: what happened in the last hour]")
 @click.option("--until", metavar="TIME", help="The end of the picture.")
-@click.option("--width", type=click.IntRange(24, 1000), help="Columns.  [default: the terminal's]")
+@click.option("--width", metavar="N", type=click.IntRange(24, 1000), help="Columns.  [default: the terminal's]")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII letters only.")
 @with_store
 def timeline(access: Access, *, job: str, since: str | None, until: str | None, width: int | None, plain: bool) -> int:
@@ -186,32 +188,36 @@ def timeline(access: Access, *, job: str, since: str | None, until: str | None, 
     return 0
 
 
-BELOW: Final = ("slot", "attempt", "on", "reason", "start", "last beat", "beats", "end", "how")
+BELOW: Final = ("slot", "attempt", "on", "start", "last heartbeat", "end", "how")
+MOST_BELOW: Final = 40
 
 
 def below(picture: Timeline) -> list[tuple[str | Cell, ...]]:
-    """The picture as a table: times of attempts from the run's slot on."""
+    """The newest attempts of the picture as a table: times from the run's slot on, heartbeats with their number."""
     from tenure.doors.cli.wording import STATUS_STYLES, short
     from tenure.rules.instant import span_words
 
     def after(run: RunView, at: int | None) -> str:
         return "-" if at is None else f"+{span_words(max(0, at - run.slot))}"
 
-    return [
-        (
-            Cell(short(run.slot) + (f" {run.request}" if run.request else ""), "strong"),
-            str(one.number),
-            one.runner,
-            one.reason,
-            after(run, one.started),
-            after(run, one.renewed) if one.beats else "-",
-            str(one.beats),
-            after(run, one.ended if one.ended is not None else run.ended),
-            Cell(how := one.how or run.status, STATUS_STYLES.get(how, "")),
-        )
-        for run in picture.runs
-        for one in run.attempts
-    ]
+    one_day = short(picture.since)[:10] == short(picture.until)[:10]
+    rows: list[tuple[str | Cell, ...]] = []
+    for run in picture.runs:
+        for one in run.attempts:
+            how = one.how or run.status
+            slot = short(run.slot)[11:] if one_day else short(run.slot)
+            rows.append(
+                (
+                    Cell(f"{slot} {run.request}".rstrip(), "strong"),
+                    f"{one.number} {one.reason}",
+                    one.runner,
+                    after(run, one.started),
+                    f"{after(run, one.renewed)} ({one.beats})" if one.beats else "-",
+                    after(run, one.ended if one.ended is not None else run.ended),
+                    Cell(how, STATUS_STYLES.get(how, "")),
+                )
+            )
+    return rows[-MOST_BELOW:]
 
 
 def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Records], Any]:

@@ -15,9 +15,14 @@ from tenure.doors.cli.texts import CONTEXT, exits
     ),
 )
 @click.option(
-    "--seconds", type=click.IntRange(1, 3600), help="How long; one takeover is always shown.  [default: about 25]"
+    "--seconds",
+    metavar="N",
+    type=click.IntRange(1, 3600),
+    help="How long; one takeover is always shown.  [default: about 25]",
 )
-@click.option("--instances", default=3, show_default=True, type=click.IntRange(2, 9), help="How many processes.")
+@click.option(
+    "--instances", default=3, show_default=True, metavar="N", type=click.IntRange(2, 9), help="How many processes."
+)
 @click.option("--lease", default="3s", show_default=True, metavar="DUR", help="The lease, 1s to 60s.")
 @click.option("--store", metavar="URL", help="A store of yours.  [default: an SQLite file, removed at the end]")
 def demo(seconds: int | None, instances: int, lease: str, store: str | None) -> int:

@@ -291,11 +291,10 @@ class Play:
         if time.monotonic() - self.narrated < 1.0:
             return
         self.narrated = time.monotonic()
-        holds = f"holds {max(0, left) / 1000:.1f}s more" if left > 0 else "has run out"
+        holds = f"holds {left / 1000:.1f}s more" if left > 0 else "has run out"
         if attempt.runner == self.silent:
-            self.teller.line(
-                attempt.runner, f"... silence. Its lease {holds}; until then nobody may start the run", "dim"
-            )
+            then = "until then nobody may start the run" if left > 0 else "the next backup that looks takes the run"
+            self.teller.line(attempt.runner, f"... silence. Its lease {holds}; {then}", "dim")
         elif run.status == "running":
             beats = f"{attempt.beats} heartbeat{'' if attempt.beats == 1 else 's'}"
             self.teller.line(attempt.runner, f"works: {_progress(run)}, {beats}; its lease {holds}", "dim")

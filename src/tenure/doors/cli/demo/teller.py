@@ -39,10 +39,11 @@ class Teller:
             put(f"{at}{name}  {seen.paint(part, style)}")
         sys.stdout.flush()
 
-    def plain(self, text: str = "") -> None:
+    def plain(self, text: str = "", *, wrapped: bool = True) -> None:
         """A line without a second."""
         self.clear()
-        put(text)
+        for part in wrap(text, look().width) if wrapped else [text]:
+            put(part)
         sys.stdout.flush()
 
     def moving(self, text: str, done: float) -> None:

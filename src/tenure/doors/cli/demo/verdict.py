@@ -39,13 +39,13 @@ def close(plan: Plan, app: Tenure, teller: Teller) -> int:
     wide = min(seen.width or 100, 120)
     teller.plain()
     for line in draw(window(told, plan), wide, unicode=seen.unicode, colour=seen.colour, instances=plan.instances):
-        teller.plain(line)
+        teller.plain(line, wrapped=False)
     teller.plain()
     for line in pairs(_figures(plan, truth), seen):
-        teller.plain(line)
+        teller.plain(line, wrapped=False)
     for text, right in _counts(truth):
         for place, part in enumerate(wrap(text, seen.width)):
-            teller.plain(seen.paint(part, ("good" if right else "bad") if place == 0 else ""))
+            teller.plain(seen.paint(part, ("good" if right else "bad") if place == 0 else ""), wrapped=False)
     if plan.store is not None:
         app.ask_now(lambda records: records.forget(plan.job))
         teller.plain(f"the records of {plan.job} were removed from your store again")
