@@ -23,6 +23,9 @@ async def records_are_written_with_their_document(hall: Hall) -> None:
         await done(store, Change("a", 1, b"2", records=(replace(first, status="failed", body=b"anew"),)))
         told = await store.records("a", 10, 10, 10)
         same(told, (Record("10", 10, "failed", 12, 99, b"anew"),), "A record of the same run is replaced.")
+        both = (replace(first, body=b"thrice"), Record("20", 20, "success", 22, 99, b"anew"))
+        await done(store, Change("a", 2, b"3", records=both))
+        same(await store.records("a", 0, 99, 9), both[::-1], "So are several at once.")
 
 
 @question
@@ -163,8 +166,11 @@ async def trimmed_marks_are_gone(hall: Hall) -> None:
         await done(store, marking("a", mark(1), wish, mark(5, 8), mark(9)), marking("b", mark(1)))
         for keep, wanted in ((9, None), (4, None), (3, 1), (2, 3), (1, 8), (0, 9)):
             same((await found(store, "a", beyond=(0, keep))).marks_until, wanted, f"Beyond the newest {keep} of 4.")
-        await done(store, Change("a", 0, b"1", trim=7))
-        same(await store.marks("a", 0, 99, 9), (mark(9), mark(5, 8)), "Those that ended by 7 are gone.")
+        await done(store, Change("a", 0, b"1", trim=3))
+        same(await store.marks("a", 0, 99, 9), (mark(9), mark(5, 8)), "Those that ended by 3 are gone.")
         same(await store.marks("b", 0, 99, 9), (mark(1),), "Another document's marks stay.")
+        await done(store, marking("c", mark(1, 50), mark(60), mark(55)))
+        same((await found(store, "c", beyond=(0, 2))).marks_until, 50, "The oldest is the one with the lowest slot.")
+        same((await found(store, "c", beyond=(0, 1))).marks_until, 55, "The newest end of those beyond.")
         await done(store, Change("a", 1, b"2", trim=99, marks=(mark(2),)))
         same(await store.marks("a", 0, 99, 9), (mark(2),), "Trimmed first, then marked.")

@@ -101,16 +101,17 @@ def _memory(url: str, options: dict[str, object]) -> MemoryStore:
         return _shared.setdefault(parts.netloc, MemoryStore(url=f"memory://{parts.netloc}"))
 
 
-# What stands between the scheme and the last @ before the path, and in a query under a name that says it is secret.
-_USER: Final = re.compile(r"(?<=://)([^/?#]*)@")
-_BARE_USER: Final = re.compile(r"^([^/?#]*:[^/?#]*)@")
+# Credentials end at the last @ of all: a password that was not escaped may hold a slash or a question mark, and
+# what is hidden needlessly does less harm than what is shown.
+_USER: Final = re.compile(r"(?<=://)(.*)@", re.DOTALL)
+_BARE_USER: Final = re.compile(r"^([^/?#]*:.*)@", re.DOTALL)
 _SECRET: Final = re.compile(r"([?&;][^=&;]*(?:pass|pwd|secret|token|key|auth)[^=&;]*=)[^&;#]*", re.IGNORECASE)
 
 
 def redact(url: str) -> str:
     """The URL as it may be shown: any password in it becomes `***`, wherever it stands."""
-    url = _USER.sub(lambda match: f"{_masked(match[1])}@", url)
-    url = _BARE_USER.sub(lambda match: f"{_masked(match[1])}@", url)
+    pattern = _USER if "://" in url else _BARE_USER
+    url = pattern.sub(lambda match: f"{_masked(match[1])}@", url)
     return _SECRET.sub(r"\1***", url)
 
 
