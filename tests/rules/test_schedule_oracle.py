@@ -126,11 +126,11 @@ def hold_one(schedule: Cron, expected: list[int], first: int, last: int) -> None
     assert back[::-1] == expected, schedule.identity
 
 
-def hold_around(tz: str, at: int, step: int = 60) -> int:
+def hold_around(tz: str, at: int, step: int = 60, cases: list[Case] = CASES) -> int:
     """The 30 hours around a change; the clock is watched for a day more on both sides."""
     start = at - 42 * 3600
     clock = Clock(tz, start - start % step, at + 42 * 3600, step)
-    return hold(clock, tz, at - 15 * 3600, at + 15 * 3600)
+    return hold(clock, tz, at - 15 * 3600, at + 15 * 3600, cases)
 
 
 @cache
@@ -206,6 +206,7 @@ MADE_UP = {
     "BackAndFurtherOn": [(10 * 3600, -3600), (10 * 3600 + 2400, 1800)],
     "GapShownLater": [(10 * 3600, 7200), (12 * 3600, -3600), (13 * 3600, 1800)],
     "GapBeforeOverlap": [(23 * 3600, 5400), (23 * 3600 + 1200, 4500)],
+    "SkippedTwice": [(10 * 3600, 7200), (10 * 3600 + 1800, -3600), (10 * 3600 + 2400, 10_800)],
     "DayForwardAndBack": [(10 * 3600, 12 * 3600), (34 * 3600, -11 * 3600)],
 }
 
@@ -223,7 +224,7 @@ def tzif(changes: list[tuple[int, int]]) -> bytes:
 @pytest.fixture
 def made_up_zones(tmp_path):
     (tmp_path / "MadeUp").mkdir()
-    for name, changes in MADE_UP.items():
+    for name, changes in (MADE_UP | AT_AN_EDGE).items():
         (tmp_path / "MadeUp" / name).write_bytes(tzif(changes))
     zoneinfo.reset_tzpath(to=[tmp_path, *zoneinfo.TZPATH])
     yield
@@ -241,6 +242,25 @@ def test_r34_several_changes_in_a_day(made_up_zones, name):
     ]
     assert hold_around(tz, at) > 0
     assert hold_around(tz, at + MADE_UP[name][-1][0]) > 0
+
+
+# One date a year, so that a search goes on from block to block; 2030-06-15 begins a block of 48 days.
+SPARSE = [
+    Case("30 23 14 6 *", False, lambda w: (w.month, w.day, w.hour, w.minute) == (6, 14, 23, 30)),
+    Case("0,20,40 0 15 6 *", False, lambda w: (w.month, w.day, w.hour, w.minute % 20) == (6, 15, 0, 0)),
+    Case("59 * 14 6 *", True, lambda w: (w.month, w.day, w.minute) == (6, 14, 59)),
+]
+AT_AN_EDGE = {
+    f"Edge{late}{'Back' if offset < 0 else 'Forward'}{abs(offset)}": [(31 * DAY + late * 600, offset)]
+    for late in range(5)
+    for offset in (-3600, 3600, -20 * 3600, 20 * 3600)
+}
+
+
+@pytest.mark.parametrize("name", AT_AN_EDGE)
+def test_r34_changes_where_one_look_up_ends(made_up_zones, name):
+    """A pass, or a shifted slot, that lies in the next block though its date is over is not jumped over."""
+    hold_around(f"MadeUp/{name}", utc("2030-06-15T00:00"), cases=SPARSE + CASES[:4])
 
 
 def test_r34_forward_and_back_give_one_list_across_blocks():

@@ -26,22 +26,19 @@ class ScheduleError(ValueError):
         *,
         expression: str = "",
         column: int | None = None,
-        width: int | None = None,
     ) -> None:
         super().__init__(message)
         self.field = field
         self.value = value
         self.column = column
         self._expression = expression
-        self._width = width
 
     def caret(self) -> str:
         """The expression with ``^^^`` below the part that is wrong (two lines), or ""."""
         if self.column is None or not self._expression:
             return ""
-        width = self._width if self._width is not None else len(self.value)
         before = self._expression[: self.column]
-        under = self._expression[self.column : self.column + max(width, 1)]
+        under = self._expression[self.column : self.column + max(len(self.value), 1)]
         marks = sum(_columns(character) for character in under) or 1
         line = "".join(_printable(character) for character in self._expression)
         return f"{line}\n{' ' * sum(_columns(character) for character in before)}{'^' * marks}"
