@@ -1,0 +1,1 @@
+"""Diagrams and tables of the documentation, made from the code. See `docs/draw.py`."""
