@@ -61,7 +61,7 @@ class Calls:
         store.read, store.commit = self.read, self.commit
 
     async def read(self, asks: Any) -> Any:
-        if self._claimed == 0 and any(ask.runs and not ask.tail for ask in asks):
+        if self._claimed == 0 and any(ask.runs and ask.before is None for ask in asks):
             self.reads += 1
         return await self._read(asks)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tenure.proof.hall import Hall, done, found, mark, marking, one, question, record, same, two
+from tenure.proof.hall import EVER, Hall, done, found, mark, marking, one, question, record, same, two
 from tenure.stores.contract import Ask, Change, Found, Mark, Record
 
 # The end of the year 9999 and some time before 1970: both fit, exactly.
@@ -77,15 +77,17 @@ async def what_lies_beyond_is_told_oldest_first(hall: Hall) -> None:
 
 @question
 async def the_last_slot_is_told(hall: Hall) -> None:
-    """The tail is the highest slot of the schedule's own runs and marks; those of requests don't count."""
+    """The last slot below another is of the schedule's own runs and marks; those of requests do not count."""
     async with one(hall) as store:
         await done(store, Change("a", 0, b"1", records=(record("5", 5), record("9#wish", 9))))
-        same((await found(store, "a", tail=True)).last, 5, "A request's run is no slot.")
+        same((await found(store, "a", before=EVER)).last, 5, "A request's run is no slot.")
         await done(store, marking("a", mark(6, 7), mark(20, request="wish")))
-        same((await found(store, "a", tail=True)).last, 7, "A mark's end counts.")
+        same((await found(store, "a", before=EVER)).last, 7, "A mark's end counts.")
         await done(store, Change("a", 1, b"2", records=(record("8", 8),)), marking("m", mark(3)))
-        told = await store.read([Ask("m", tail=True), Ask("a", tail=True), Ask("a"), Ask("none", tail=True)])
+        told = await store.read([Ask("m", before=EVER), Ask("a", before=EVER), Ask("a"), Ask("none", before=EVER)])
         same([one.last for one in told.found], [3, 8, None, None], "For each that asks.")
+        told = await store.read([Ask("a", before=slot) for slot in (8, 7, 6, 5)])
+        same([one.last for one in told.found], [7, 6, 5, None], "Below the slot named, also inside a range.")
 
 
 @question
@@ -103,7 +105,7 @@ async def marks_are_inserted_if_absent(hall: Hall) -> None:
         same((await found(store, "a")).version, 0, "Marks alone make no document.")
         await done(store, Change("a", 0, b"1", marks=(mark(30),)))
         await done(store, Change("a", 77, None, deadline=1, marks=(mark(31),)))
-        same(await found(store, "a", tail=True), Found(1, b"1", last=31), "Marks have no version and no deadline.")
+        same(await found(store, "a", before=EVER), Found(1, b"1", last=31), "Marks have no version and no deadline.")
 
 
 @question

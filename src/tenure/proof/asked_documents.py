@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tenure.proof.hall import (
+    EVER,
     PATIENCE,
     Hall,
     done,
@@ -29,7 +30,7 @@ DONE, RACED, EXPIRED = Outcome.DONE, Outcome.RACED, Outcome.EXPIRED
 async def nothing_stands_in_a_fresh_store(hall: Hall) -> None:
     """Where nothing stands, version 0 is told and no body, and all the rest is empty."""
     async with one(hall) as store:
-        asked = Ask("a", runs=("1",), beyond=(0, 0), tail=True)
+        asked = Ask("a", runs=("1",), beyond=(0, 0), before=EVER)
         same((await store.read([asked, asked])).found, (Found(), Found()), "Nothing was ever written.")
         same(await store.names(""), (), "No document has a name yet.")
         same(await store.records("a", 0, 10, 10), (), "There is no record.")
@@ -58,7 +59,7 @@ async def stale_changes_are_raced(hall: Hall) -> None:
             same(await outcomes(store, stale), (RACED,), f"The version is 2, not {version}.")
         same(await outcomes(store, Change("b", 1, b"stale")), (RACED,), "There is no document b.")
         same(await outcomes(store, Change("a", 1, None, delete=True)), (RACED,), "Deleting depends on the version.")
-        asked = await found(store, "a", runs=("1",), tail=True)
+        asked = await found(store, "a", runs=("1",), before=EVER)
         same(asked, Found(2, b"second"), "What was raced should have left nothing.")
 
 
@@ -74,7 +75,7 @@ async def late_changes_expire(hall: Hall) -> None:
         same(await outcomes(store, stale), (RACED,), "A race is told first.")
         gone = Change("a", 1, None, deadline=time - 1, delete=True)
         same(await outcomes(store, gone), (EXPIRED,), "Deleting has its deadline too.")
-        same(await found(store, "a", runs=("1",), tail=True), Found(1, b"in time"), "Nothing should have changed.")
+        same(await found(store, "a", runs=("1",), before=EVER), Found(1, b"in time"), "Nothing should have changed.")
         verdict = await store.commit([Change("a", 1, b"last", deadline=time)])
         wanted = EXPIRED if verdict.now > time else DONE
         same(verdict.outcomes, (wanted,), f"At {verdict.now} a deadline of {time} was judged wrongly.")
@@ -95,7 +96,7 @@ async def batches_are_judged_one_by_one(hall: Hall) -> None:
             marking("e", mark(1)),
         )
         same(told, (DONE, RACED, EXPIRED, DONE, DONE), "Each change should have its own outcome.")
-        asks = [Ask(name, tail=True) for name in "abcde"]
+        asks = [Ask(name, before=EVER) for name in "abcde"]
         wanted = (Found(1, b"new"), Found(1, b"1"), Found(1, b"1"), Found(1, b"new"), Found(last=1))
         same((await store.read(asks)).found, wanted, "Only what was done should stand.")
         same(await outcomes(store), (), "A commit of nothing is answered too.")
@@ -125,13 +126,13 @@ async def deleted_documents_are_gone(hall: Hall) -> None:
     async with two(hall) as (store, other):
         await done(store, Change("a", 0, b"1", records=(record("1", 1),), marks=(mark(9),)), Change("ab", 0, b"1"))
         await done(other, Change("a", 1, None, delete=True))
-        same(await found(store, "a", runs=("1",), beyond=(0, 0), tail=True), Found(), "All of it should be gone.")
+        same(await found(store, "a", runs=("1",), beyond=(0, 0), before=EVER), Found(), "All of it should be gone.")
         same(await store.names(""), ("ab",), "Others should have stayed.")
         await done(store, Change("a", 0, b"new"))
         same(await found(other, "a"), Found(1, b"new"), "It begins anew.")
         await done(store, marking("m", mark(1)))
         await done(store, Change("m", 0, None, delete=True))
-        same(await found(store, "m", tail=True), Found(), "Marks without a document can be deleted as well.")
+        same(await found(store, "m", before=EVER), Found(), "Marks without a document can be deleted as well.")
 
 
 @question

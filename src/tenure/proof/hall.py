@@ -15,6 +15,9 @@ from tenure.stores.contract import Ask, Change, Found, Mark, Outcome, Record, St
 # How long a question waits for what must come, in seconds. It is met only where a store fails.
 PATIENCE: Final = 10.0
 
+# A slot later than any: what lies before it is all there is.
+EVER: Final = 1 << 53
+
 
 class Hall(Protocol):
     """What the author of a store provides."""

@@ -91,8 +91,8 @@ def recovery(  # noqa: PLR0917 - one fact each, all needed
 ) -> Recovery:
     """R29 and R36a for one job.
 
-    latest: the latest slot that is due; past: its record, if it ended; told: the highest slot with a record
-    or a mark. missed: (after, until) between which slots passed that nobody has spoken of.
+    latest: the latest slot that is due; past: its record, if it ended; told: the highest slot below it with a
+    record or a mark. missed: (after, until) between which slots passed that nobody has spoken of.
     """
     watch, take = [], []
     for run in job.runs:
@@ -109,7 +109,10 @@ def recovery(  # noqa: PLR0917 - one fact each, all needed
     in_time = now - latest < catch_up_ms
     # A slot that is still within the lateness of an ordinary claim is left to the claims under way.
     catch = latest if fresh and new and in_time and job.paused is None else None
-    spoken = max((one for one in (told, job.newest, since) if one is not None), default=latest)
+    # What was won may be the latest itself, or newer than this instance's reckoning: it speaks of no older slot.
+    open_slots = (run.slot for run in job.runs if not run.request and run.slot < latest)
+    won = job.newest if job.newest is not None and job.newest < latest else None
+    spoken = max((one for one in (told, won, since, *open_slots) if one is not None), default=latest)
     hopeless = fresh and new and not in_time and now - latest > max_late_ms + TOLERANCE
     until = latest if hopeless else latest - 1
     return Recovery(tuple(watch), tuple(take), catch, (spoken, until) if until > spoken else None)

@@ -37,7 +37,7 @@ class CatchUp:
         reckoned = int(self.shared.store_clock.now())
         latest = [_latest(job, reckoned) for job in jobs]
         asks = [
-            Ask(job.document, (run_id(slot),) if slot is not None else (), tail=True)
+            Ask(job.document, (run_id(slot),) if slot is not None else (), before=slot)
             for job, slot in zip(jobs, latest, strict=True)
         ]
         now, pages = await self.ledger.pages(asks)

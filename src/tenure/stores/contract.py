@@ -66,13 +66,13 @@ class Ask:
     """Read document `name`, and the records of `runs` where there are any.
 
     beyond: (records, marks) to keep; where given, what lies beyond them is told too, newest kept.
-    tail: tell the last slot that has a record or a mark.
+    before: where given, the last slot below this one that has a record or a mark is told too.
     """
 
     name: str
     runs: tuple[str, ...] = ()
     beyond: tuple[int, int] | None = None
-    tail: bool = False
+    before: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Found:
     """What stands under a name; version 0 and no body where nothing does.
 
     heads: of the records beyond the limit, the oldest (at most 500), oldest first, as (run, slot, keep);
-    marks_until: the newest `until` among the marks beyond theirs; last: the highest slot with a record of a
-    run of the schedule or a mark.
+    marks_until: the newest `until` among the marks beyond theirs; last: the highest slot below `before` with a
+    record or a mark; those of manual runs do not count.
     """
 
     version: int = 0

@@ -79,9 +79,12 @@ class MemoryStore:
             heads = tuple((one.run, one.slot, one.keep) for one in oldest[: max(0, len(oldest) - keep)][:HEADS])
             beyond = sorted(shelf.marks, key=_place)[: max(0, len(shelf.marks) - keep_marks)]
             marks_until = max((mark.until for mark in beyond), default=None)
-        if ask.tail:
+        if ask.before is not None:
             slots = [record.slot for record in shelf.history.values() if "#" not in record.run]
-            last = max([*slots, *(mark.until for mark in shelf.marks if not mark.request)], default=None)
+            marked = [
+                min(mark.until, ask.before - 1) for mark in shelf.marks if not mark.request and mark.slot < ask.before
+            ]
+            last = max([*(slot for slot in slots if slot < ask.before), *marked], default=None)
         return Found(shelf.version, shelf.body, past, heads, marks_until, last)
 
     async def commit(self, changes: Sequence[Change]) -> Verdict:

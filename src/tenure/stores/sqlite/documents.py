@@ -40,13 +40,13 @@ def look_up(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> tuple
         for at, (body,) in told.items():
             place, run = runs[at]
             past.setdefault(place, {})[run] = body
-    tails = _tails(connection, sql, [ask.name for ask in asks if ask.tail])
+    before = _before(connection, sql, [(ask.name, ask.before) for ask in asks if ask.before is not None])
     beyond = _beyond(connection, sql, asks)
     found = []
     for place, ask in enumerate(asks):
         body, version = bodies.get(place, (None, 0))
         heads, marks_until = beyond.get((ask.name, ask.beyond), ((), None))
-        last = tails.get(ask.name) if ask.tail else None
+        last = before.get((ask.name, ask.before))
         found.append(Found(version, body, past.get(place, {}), heads, marks_until, last))
     return tuple(found)
 
@@ -65,11 +65,13 @@ def _bodies(connection: Executes, one: str, many: str, wanted: list[Any]) -> dic
     return bodies
 
 
-def _tails(connection: Executes, sql: Statements, names: list[str]) -> dict[str, int | None]:
-    if not names:
+def _before(
+    connection: Executes, sql: Statements, asked: list[tuple[str, int]]
+) -> dict[tuple[str, int | None], int | None]:
+    if not asked:
         return {}
-    told = connection.execute(sql.tails, (_dumps(names),)).fetchone()[0]
-    return {name: max((one for one in ends if one is not None), default=None) for name, *ends in json.loads(told)}
+    told = json.loads(connection.execute(sql.before, (_dumps(asked),)).fetchone()[0])
+    return {(name, slot): max((one for one in ends if one is not None), default=None) for name, slot, *ends in told}
 
 
 _Beyond = dict[tuple[str, tuple[int, int] | None], tuple[tuple[tuple[str, int, int], ...], int | None]]

@@ -145,12 +145,12 @@ class Statements:
     past: str = """
         SELECT json_group_array(json_array(w.key, length(h.body))), CAST(group_concat(h.body, '') AS BLOB)
         FROM json_each(?) w CROSS JOIN @history h ON h.name = $0 AND h.run = $1"""
-    # Takes names; gives (name, last slot with a record, last slot with a mark).
-    tails: str = """
-        SELECT json_group_array(json_array(w.value,
-            (SELECT slot FROM @history WHERE name = w.value AND instr(run, '#') = 0
+    # Takes rows (name, slot); gives (name, slot, the last one below it with a record, with a mark).
+    before: str = """
+        SELECT json_group_array(json_array($0, $1,
+            (SELECT slot FROM @history WHERE name = $0 AND slot < $1 AND instr(run, '#') = 0
                 ORDER BY slot DESC LIMIT 1),
-            (SELECT max(until) FROM @marks WHERE name = w.value AND request = '')))
+            (SELECT max(min(until, $1 - 1)) FROM @marks WHERE name = $0 AND slot < $1 AND request = '')))
         FROM json_each(?) w"""
     # Takes names, how many records to keep and to tell; gives (name, rows (run, slot, keep)).
     # The boundary is sought from the newest: a million records may lie beyond it, of which few are told.
