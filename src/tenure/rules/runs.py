@@ -188,12 +188,14 @@ def _record(job: Job, claim: c.Claim, now: int) -> Decision:
 def _progressed(job: Job, claim: c.Claim, fence: int) -> Job:
     """What a win leaves in the document besides the run itself."""
     job = _unwished(job._replace(fence=fence, bound=max(job.bound, claim.bound_ms)), claim)
+    # A run that takes no lease has no say in who may renew one (R46). A manual one has, though it is no slot:
+    # else a lapsed run of an old definition could come back beside it (R7).
+    overlap = job.overlap if claim.lease_ms is None else claim.overlap
     if claim.request:
-        # No slot, but a run won: its mode counts, or a lapsed run of an old definition came back beside it (R7).
-        return job._replace(overlap=claim.overlap)
+        return job._replace(overlap=overlap)
     if job.newest is not None and job.newest > claim.slot:
         return job
-    return job._replace(newest=claim.slot, overlap=claim.overlap)
+    return job._replace(newest=claim.slot, overlap=overlap)
 
 
 def _unwished(job: Job, claim: c.Claim) -> Job:
