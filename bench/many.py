@@ -39,15 +39,17 @@ async def _slot(url: str, jobs: int) -> tuple[list[float], int, int]:
     store: Any = store_from_url(url)
     calls = Calls(store)
     app = Tenure(store, jitter=0)
+    enough = asyncio.Event()
     for n in range(jobs):
 
         @app.every(EVERY, name=f"job-{n:04}")
         async def tick(run: Run) -> None:
             late.append(time.time() * 1000 - run.slot_ms)
+            if len(late) >= jobs:
+                enough.set()
 
     async with app:
-        while len(late) < jobs:
-            await asyncio.sleep(0.05)
+        await enough.wait()
     return late[:jobs], calls.reads, calls.commits
 
 

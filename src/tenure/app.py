@@ -43,8 +43,8 @@ class Tenure:
 
     store: a URL (`sqlite:///tenure.db`, …), else TENURE_STORE, else `[tool.tenure]`, else `sqlite:///tenure.db`.
     name: of the instance, unique per process start; by default host, pid and a random part. threads: how many
-    sync handlers run at once. stop_timeout: how long `stop()` lets handlers end, 20 s. The rest are defaults for all jobs, see `Options`. `tiny_leases` is for tests: it
-    allows leases down to 50 ms. Raises ConfigError.
+    sync handlers run at once. stop_timeout: how long `stop()` lets handlers end, 20 s. The rest are defaults for
+    all jobs, see `Options`. `tiny_leases` is for tests: it allows leases down to 50 ms. Raises ConfigError.
     """
 
     def __init__(

@@ -9,18 +9,25 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from tenure.app import Tenure
+from typing import Any, Protocol, Self
 
 INTERRUPTED = 130
+
+
+class App(Protocol):
+    """What can be started and stopped: `Tenure`."""
+
+    async def start(self, only: Iterable[str] | None = None) -> None: ...
+
+    async def stop(self, timeout: Any = None) -> None: ...  # noqa: ASYNC109 - as Tenure.stop
+
+
 # A launcher such as `uv run` or `timeout` hands on a signal that the terminal has sent us already: one, not two.
 SAME_SIGNAL = 0.1
 
 
 def run(
-    app: Tenure,
+    app: App,
     only: Iterable[str] | None,
     stop_timeout: Any,
     begun: Callable[[], None] = lambda: None,
@@ -31,7 +38,7 @@ def run(
 
 
 async def _run(
-    app: Tenure, only: Iterable[str] | None, stop_timeout: Any, begun: Callable[[], None], say: Callable[[str], None]
+    app: App, only: Iterable[str] | None, stop_timeout: Any, begun: Callable[[], None], say: Callable[[str], None]
 ) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -67,7 +74,7 @@ async def _run(
 class Running:
     """An app that runs in a thread: `stop()` it, or use it as a context manager. Its thread is a daemon."""
 
-    def __init__(self, app: Tenure) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="tenure-handlers", daemon=True)

@@ -122,7 +122,8 @@ class Fleet:
             if sum(run.ended is not None for run in runs) >= count:
                 return runs
             time.sleep(0.05)
-        raise AssertionError(f"fewer than {count} ended runs within {within} s: {[(r.key, r.status) for r in self.runs()]}")
+        seen = [(run.key, run.status) for run in self.runs()]
+        raise AssertionError(f"fewer than {count} ended runs within {within} s: {seen}")
 
     def __enter__(self):
         return self

@@ -17,8 +17,8 @@ def running(slot, until, *, released=False, request=""):
     return Run(slot, request, Lease("t", "a", until, released), 30_000, "skip", 0, (attempt,))
 
 
-def recover(job, latest, past=None, told=None, now=HOUR + 1_000, catch_up=300_000, late=60_000):
-    return timers.recovery(job, latest, past, told, now, catch_up, late)
+def recover(job, latest, past=None, told=None, *, now=HOUR + 1_000):
+    return timers.recovery(job, latest, past, told, now, 300_000, 60_000)
 
 
 @given(st.floats(0, 1e12), st.integers(1, 60_000), draws)
@@ -44,9 +44,7 @@ def test_r19_a_claim_is_never_before_its_slot(slot, jitter, draw):
     assert slot <= timers.claim_at(slot, jitter, draw) <= slot + jitter
 
 
-@pytest.mark.parametrize(
-    ("silent", "doing"), [(0, "go on"), (24_999, "go on"), (25_000, "unsure"), (10**9, "unsure")]
-)
+@pytest.mark.parametrize(("silent", "doing"), [(0, "go on"), (24_999, "go on"), (25_000, "unsure"), (10**9, "unsure")])
 def test_r26_a_runner_doubts_a_heartbeat_before_its_lease_can_end(silent, doing):
     """Lease 30 s, heartbeat 5 s: at 25 s."""
     assert timers.judge(1_000 + silent, 1_000, 30_000, 5_000) == doing
@@ -96,7 +94,13 @@ def test_r25_backoff_is_capped_and_jittered(tries, draw):
 
 @pytest.mark.parametrize(
     ("now", "following", "given_up"),
-    [(10_000, None, False), (300_000, None, False), (300_001, None, True), (60_000, 60_000, True), (59_999, 60_000, False)],
+    [
+        (10_000, None, False),
+        (300_000, None, False),
+        (300_001, None, True),
+        (60_000, 60_000, True),
+        (59_999, 60_000, False),
+    ],
 )
 def test_r25_a_slot_is_missed_when_its_bounds_have_passed_or_a_newer_is_due(now, following, given_up):
     """max_late 60 s with its tolerance, catch_up 300 s."""

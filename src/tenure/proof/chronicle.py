@@ -27,7 +27,7 @@ class Chronicle:
     """All that was told of one job.
 
     runs: by name; tokens: every one that ever won; wishes: that were run; newest: the newest slot won for the
-    first time; fence: of the last win; mode: its overlap mode; job: the last document.
+    first time; fence: of the last win; mode: overlap mode of the last one that took a lease; job: the last document.
     """
 
     def __init__(self, job: Job = EMPTY) -> None:
@@ -82,7 +82,9 @@ class Chronicle:
             self.runs[run] = told._replace(won=told.won + 1)
             self.tokens.add(attempt.token)
             self.wishes |= {command.request} - {""}
-            self.fence, self.mode = attempt.fence, command.overlap
+            self.fence = attempt.fence
+            if command.lease_ms is not None:  # claim-only takes no lease, and asks for no other (R46)
+                self.mode = command.overlap
             if not command.request and (self.newest is None or self.newest < command.slot):
                 self.newest = command.slot
         elif isinstance(command, c.Release) and step.answer == c.Released() and not command.counts:
@@ -105,7 +107,9 @@ def _one_live_lease(job: Job, mode: Overlap, now: int) -> str | None:
 
 def i1(told: Chronicle, step: Step) -> str | None:
     """I1. Under skip there is at most one live lease: from a win by skip until one by allow."""
-    mode = step.command.overlap if isinstance(step.command, c.Claim) and won(step) else told.mode
+    mode = told.mode
+    if isinstance(step.command, c.Claim) and step.command.lease_ms is not None and won(step):
+        mode = step.command.overlap
     return _one_live_lease(step.after, mode, step.now if step.at is None else step.at)
 
 

@@ -73,11 +73,18 @@ class Instance:
         self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self.spawn)
         self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self.spawn)
         self.presence = Presence(self.shared, self.ledger, version, self._facts)
-        self.watchman = Watchman(self)
         self.keeper.won = self.runner.start
         self.runner.changed = self._run_over
         self.started = asyncio.Event()
         self.settled = asyncio.Event()
+        self.watchman = Watchman(
+            jobs=self.jobs,
+            started=self.started,
+            claims=self.claims,
+            catchup=self.catchup,
+            presence=self.presence,
+            spawn=self.spawn,
+        )
         self.refused: StoreError | None = None
         self._run_ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

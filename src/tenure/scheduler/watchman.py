@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final
 
 from tenure.errors import StoreUnavailable
 from tenure.rules import commands as c
-from tenure.scheduler.claims import LATE_TWICE, Wish
+from tenure.scheduler.catchup import CatchUp
+from tenure.scheduler.claims import LATE_TWICE, Claims, Wish
 from tenure.scheduler.jobs import Job
 from tenure.scheduler.ledger import Order, Page
+from tenure.scheduler.presence import Presence
 from tenure.scheduler.run import Holding
 from tenure.scheduler.shared import NAP
 from tenure.stores.contract import Ask
-
-if TYPE_CHECKING:
-    from tenure.scheduler.instance import Instance
 
 # Wishes and pauses are seen at least this often (R36, R37), old records pruned this often; milliseconds.
 ROUND: Final = 5_000.0
@@ -28,8 +27,19 @@ MARKS_PER_RECORD: Final = 10
 class Watchman:
     """What an instance must notice although nobody calls."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance, self.shared = instance, instance.shared
+    def __init__(
+        self,
+        *,
+        jobs: Mapping[str, Job],
+        started: asyncio.Event,
+        claims: Claims,
+        catchup: CatchUp,
+        presence: Presence,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.jobs, self.started, self.claims, self.catchup, self.presence = jobs, started, claims, catchup, presence
+        self.shared, self.ledger, self.keeper, self.runner = claims.shared, claims.ledger, claims.keeper, claims.runner
+        self._spawn = spawn
         self.recovery_due = False
         self._paused: set[str] = set()
         self._round_due = asyncio.Event()
@@ -39,13 +49,13 @@ class Watchman:
 
     async def round(self) -> None:
         """Every five seconds, and at once for jobs that a hint names."""
-        await self.instance.started.wait()
+        await self.started.wait()
         due = self.shared.clock.boot() + ROUND
         while True:
             await self.shared.until(due, self._round_due)
             boot = self.shared.clock.boot()
             names, self._hinted = self._hinted, set()
-            jobs = self.instance.jobs
+            jobs = self.jobs
             if boot >= due:
                 due = boot + ROUND
                 names = set(jobs)
@@ -55,44 +65,44 @@ class Watchman:
                 continue
             try:
                 await self._look([jobs[name] for name in sorted(names) if name in jobs])
-                await self.instance.presence.write()
+                await self.presence.write()
                 if boot >= self._prune_at:
                     self._prune_at = boot + PRUNE
                     await self._prune()
-                    await self.instance.presence.sweep()
+                    await self.presence.sweep()
             except StoreUnavailable:
                 pass  # told as store-down; the next round comes
 
     async def _recover(self) -> None:
         self.recovery_due = False
-        self.instance.keeper.judge()
+        self.keeper.judge()
         try:
-            await self.instance.catchup.recover(list(self.instance.jobs.values()))
+            await self.catchup.recover(list(self.jobs.values()))
         except StoreUnavailable:
             self.recovery_due = True
 
     async def _look(self, jobs: list[Job]) -> None:
         """Read the jobs' documents: wishes are claimed, a resume is caught up, orphans are watched."""
-        now, pages = await self.instance.ledger.pages([Ask(job.document) for job in jobs])
+        now, pages = await self.ledger.pages([Ask(job.document) for job in jobs])
         wishes: list[Wish] = []
         resumed: list[Job] = []
         for job, page in zip(jobs, pages, strict=True):
             if page.job.paused is not None:
                 self._paused.add(job.name)
-            elif job.name in self._paused or job.name in self.instance.claims.paused:
+            elif job.name in self._paused or job.name in self.claims.paused:
                 self._paused.discard(job.name)
-                self.instance.claims.paused.discard(job.name)
+                self.claims.paused.discard(job.name)
                 resumed.append(job)
             wishes += [Wish(job, wish.at, "manual", wish.id) for wish in page.job.requests]
             self._adopt(job, page, now)
         if wishes:
-            self.instance.spawn(self.instance.claims.make(wishes))
+            self._spawn(self.claims.make(wishes))
         if resumed:
-            await self.instance.catchup.recover(resumed)
+            await self.catchup.recover(resumed)
 
     def _adopt(self, job: Job, page: Page, now: int) -> None:
         """Runs that nobody here looks after, whatever became of the answer that would have told of them."""
-        keeper = self.instance.keeper
+        keeper = self.keeper
         for run in page.job.runs:
             key = (job.name, run.slot, run.request)
             newest = run.request or page.job.newest is None or run.slot >= page.job.newest
@@ -101,30 +111,30 @@ class Watchman:
 
     async def _prune(self) -> None:
         """R11, R12: delete what lies beyond each job's limits."""
-        jobs = list(self.instance.jobs.values())
+        jobs = list(self.jobs.values())
         asks = [
             Ask(job.document, beyond=(job.history, max(MARKS_LEAST, MARKS_PER_RECORD * job.history))) for job in jobs
         ]
-        _, pages = await self.instance.ledger.pages(asks)
+        _, pages = await self.ledger.pages(asks)
         orders = [
             Order(job.name, c.Prune(tuple(c.Head(*head) for head in page.found.heads), page.found.marks_until))
             for job, page in zip(jobs, pages, strict=True)
             if page.found.heads or page.found.marks_until is not None
         ]
         if orders:
-            await self.instance.ledger.ask(orders)
+            await self.ledger.ask(orders)
 
     async def listen(self) -> None:
         """Hints wake backups and the round at once; the timers stay."""
-        await self.instance.started.wait()
-        async for documents in self.instance.store.watch():
-            self.instance.keeper.hint(documents)
+        await self.started.wait()
+        async for documents in self.ledger.store.watch():
+            self.keeper.hint(documents)
             self._hinted |= {name.removeprefix("job:") for name in documents}
             self._round_due.set()
 
     async def pulse(self) -> None:
         """Notice having slept, and a handlers' loop that is blocked (R23, R28a)."""
-        slept_over = min((job.heartbeat_ms for job in self.instance.jobs.values()), default=5_000)
+        slept_over = min((job.heartbeat_ms for job in self.jobs.values()), default=5_000)
         while True:
             playing = self._async_runs()
             nap = min(NAP * 1000, min((one.job.heartbeat_ms for one in playing), default=2 * NAP * 1000) / 2)
@@ -132,13 +142,13 @@ class Watchman:
             await self.shared.until(before + nap)
             if self.shared.clock.boot() - before > nap + slept_over:
                 self.recovery_due = True
-                self.instance.keeper.judge()
+                self.keeper.judge()
                 self._round_due.set()
             if playing and self._stalled_since is None:
                 self._ping(playing)
 
     def _async_runs(self) -> list[Holding]:
-        playing = (holding for holding, _ in self.instance.runner.playing.values())
+        playing = (holding for holding, _ in self.runner.playing.values())
         return [one for one in playing if one.job.is_async]
 
     def _ping(self, playing: list[Holding]) -> None:
@@ -157,20 +167,20 @@ class Watchman:
 
     def reasons(self) -> Iterable[str]:
         """What is wrong, one sentence each."""
-        instance, shared = self.instance, self.shared
+        shared = self.shared
         boot = shared.clock.boot()
         if self._stalled_since is not None and boot - self._stalled_since > 2 * NAP * 1000:
             blocked = (boot - self._stalled_since) / 1000
             yield f"the handlers' loop is blocked since {blocked:.0f} s; leases are kept, but handlers don't move"
         if shared.store_clock.behind():
             yield "the store's clock went back; nothing repeats, and slots wait until it has caught up"
-        for name, times in instance.claims.late.items():
+        for name, times in self.claims.late.items():
             if times >= LATE_TWICE:
                 yield f"{name} was refused as late {times} times in a row"
         offset = abs(shared.store_clock.offset())
-        tightest = min((job.max_late_ms for job in instance.jobs.values()), default=60_000)
+        tightest = min((job.max_late_ms for job in self.jobs.values()), default=60_000)
         if offset > max(tightest / 2, 1_000):
             yield f"this machine's clock is {offset / 1000:.1f} s from the store's; set it right"
-        overdue = [one.key for one, _ in instance.runner.playing.values() if one.why == "timeout"]
+        overdue = [one.key for one, _ in self.runner.playing.values() if one.why == "timeout"]
         for key in overdue:
             yield f"{key[0]} runs beyond its timeout and can't be stopped"

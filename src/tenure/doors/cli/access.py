@@ -63,7 +63,10 @@ def with_store(function: Command) -> Command:
     def command(*args: Any, **kwargs: Any) -> Any:
         meta = click.get_current_context().meta
         access = Access(meta.get("tenure.store"), meta.get("tenure.app"), bool(meta.get("tenure.json")))
-        return function(access, *args, **kwargs)
+        try:
+            return function(access, *args, **kwargs)
+        finally:
+            access.close()
 
     return store_options(command)
 

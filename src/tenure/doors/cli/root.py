@@ -80,14 +80,14 @@ class Tree(click.Group):
 
 def _failed(error: BaseException) -> int:
     """One line, and the exit code that belongs to it."""
-    if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else 1
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
         # Whoever read our output has enough; what is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         say("tenure: interrupted")
         return INTERRUPTED

@@ -110,7 +110,7 @@ def draw(
 class _Picture:
     def __init__(self, timeline: Timeline, width: int, signs: Signs, instances: Sequence[str]) -> None:
         self.timeline, self.signs, self.width = timeline, signs, width
-        runners = [one.runner for run in _by_start(timeline.runs) for one in run.attempts]
+        runners = [one.runner for run in _by_start(timeline.runs) for one in run.attempts if self._seen(run, one)]
         self.names = list(dict.fromkeys((*instances, *runners)))
         longest = max([len(name) for name in self.names] + [len("slots")])
         self.gutter = min(longest, max(5, width // 4), 24)
@@ -127,6 +127,11 @@ class _Picture:
         place = (ms - since) * self.columns // (until - since)
         return self.columns - 1 if ms == until else place
 
+    def _seen(self, run: RunView, attempt: Attempt) -> bool:
+        """Whether any of it lies in the picture."""
+        end = max(ending(run, attempt, self.timeline)[1], lease_end(run, attempt)[0])
+        return attempt.started <= self.timeline.until and end >= self.timeline.since
+
     def put(self, x: int, y: int, sign: str, style: str = "", letter: str = "") -> None:
         if self.grid.put(x, y, Cell(letter or self.signs[sign], style or STYLES.get(sign, ""), sign)):
             self.used.add(sign)
@@ -136,8 +141,9 @@ class _Picture:
     def attempts(self) -> None:
         for run in self.timeline.runs:
             for attempt in run.attempts:
-                self._bar(run, attempt)
-                self._lease(run, attempt)
+                if self._seen(run, attempt):
+                    self._bar(run, attempt)
+                    self._lease(run, attempt)
             self._slot(self.column(run.slot), self.column(run.slot), "wish" if run.request else "ran")
         for mark in self.timeline.marks:
             sign = "missed" if mark.why == "missed" else "skipped"
@@ -171,7 +177,7 @@ class _Picture:
             self.put(x, y, *(("silent",) if x > quiet else ("bar", style)))
         if len(run.attempts) > 1 and last - first >= 2:
             self.put(first, y, "number", style, str(attempt.number % 10))
-        if last > first or end_sign != "success":
+        if last - first >= 2 or end_sign != "success":
             self.put(last, y, end_sign)
 
     def _lease(self, run: RunView, attempt: Attempt) -> None:
@@ -190,7 +196,8 @@ class _Picture:
         """From each attempt to the next one of its run: a takeover, or the way of a hand-over."""
         for run in self.timeline.runs:
             for before, after in pairwise(run.attempts):
-                self._move(run, before, after)
+                if self._seen(run, before) and self._seen(run, after):
+                    self._move(run, before, after)
 
     def _move(self, run: RunView, before: Attempt, after: Attempt) -> None:
         sign, end, _ = ending(run, before, self.timeline)
@@ -314,22 +321,30 @@ def _by_start(runs: Sequence[RunView]) -> list[RunView]:
 
 
 # How wide the times on the axis are, and which part of an ISO text they show.
-FORMS: Final = {"seconds": (11, 19), "minutes": (11, 16), "days": (0, 10), "short": (14, 19)}
+FORMS: Final = {"seconds": (11, 19), "minutes": (11, 16), "dated": (5, 16), "days": (0, 10), "short": (14, 19)}
 
 
 def _step(length: int, columns: int) -> tuple[int, str]:
     """How far apart the times on the axis stand, and how they are written: at least two should fit."""
-    for form in ("", "short"):
+    for narrow in (False, True):
         for step in STEPS:
-            chosen = form or ("seconds" if step < MINUTE else "minutes" if step < DAY else "days")
-            start, end = FORMS[chosen]
+            form = "short" if narrow else _form(step, length)
+            start, end = FORMS[form]
             if step * columns >= (end - start + 2) * length:
-                if 2 * step <= length or form:
-                    return step, chosen
+                if 2 * step <= length or narrow:
+                    return step, form
                 break
     return STEPS[-1], "days"
 
 
+def _form(step: int, length: int) -> str:
+    if step < MINUTE:
+        return "seconds"
+    if step >= DAY:
+        return "days"
+    return "minutes" if length <= DAY else "dated"
+
+
 def _label(ms: int, form: str) -> str:
     start, end = FORMS[form]
-    return iso(ms)[start:end]
+    return iso(ms)[start:end].replace("T", " ")
