@@ -175,3 +175,40 @@ def _kill_at(url, steps):
     for run in runs:
         assert [one.number for one in run.attempts] == list(range(1, len(run.attempts) + 1))
         assert [one.how for one in run.attempts].count("success") == 1
+
+
+@pytest.mark.timeout(120)
+def test_r28_signals_stop_a_process_and_a_second_ends_at_once(url):
+    """SIGINT stops in an orderly way; SIGTERM twice ends at once, and the lease runs out by itself."""
+    with Fleet(url, kind="deaf", block=60, stop_timeout=30) as fleet:
+        idle, busy = fleet.start(), None
+        fleet.registered(1)
+        fleet.signal(idle, signal.SIGINT)
+        assert fleet.workers[idle].wait(10) == 0
+        busy = fleet.start()
+        fleet.registered(1)
+        fleet.trigger()
+        fleet.wait("begin", name=busy)
+        fleet.signal(busy, signal.SIGTERM)
+        time.sleep(0.5)
+        assert fleet.workers[busy].poll() is None
+        fleet.signal(busy, signal.SIGTERM)
+        assert fleet.workers[busy].wait(5) == 128 + signal.SIGTERM
+        other = fleet.start()
+        assert fleet.wait("begin", attempt=2)["name"] == other
+
+
+@pytest.mark.timeout(120)
+def test_case_r42_a_process_that_just_exits(url):
+    """Not killed, not stopped: os._exit in the middle of a run; taken over like any other death."""
+    with Fleet(url, kind="exit") as fleet:
+        fleet.start()
+        fleet.start()
+        fleet.registered(2)
+        fleet.trigger()
+        begun = fleet.wait("begin", attempt=1)
+        assert fleet.workers[begun["name"]].wait(5) == 1
+        second = fleet.wait("begin", attempt=2)
+        (run,) = fleet.ended(1)
+    assert second["at"] - begun["at"] <= LEASE + 2 * BEAT + GRACE
+    assert [one.how for one in run.attempts] == ["expired", "success"]

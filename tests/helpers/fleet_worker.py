@@ -2,10 +2,10 @@
 
     python fleet_worker.py URL NAME LEASE KIND [OPTIONS as JSON]
 
-KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check();
-`deaf` is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once.
-Later attempts return at once. TENURE_FAILPOINT=N kills the process right before (even N) or after (odd N) its
-N/2-th call to the store, counted from when the job's first handler could start.
+KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
+is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
+its process. Later attempts return at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and
+each commit of the store has one right before and one right after it.
 """
 
 import asyncio
@@ -100,11 +100,18 @@ async def short(run: Run) -> None:
     tell("effect", **told(run))
 
 
+async def leave(run: Run) -> None:
+    tell("begin", **told(run))
+    if run.attempt == 1:
+        os._exit(1)
+    tell("effect", **told(run))
+
+
 store = store_from_url(URL)
 if os.environ.get("TENURE_FAILPOINT"):
     store = Failing(store, int(os.environ["TENURE_FAILPOINT"]))
 app = Tenure(store, name=NAME, lease=LEASE, stop_timeout=STOP_TIMEOUT, tiny_leases=True, **OPTIONS)
-handler = {"hold": hold, "deaf": deaf, "block": block, "short": short}[KIND]
+handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave}[KIND]
 (app.every(EVERY, name="work") if EVERY else app.job(name="work"))(handler)
 app.on("*", lambda event: tell("event", event=event.name, slot=event.slot, attempt=event.attempt, **event.detail))
 sys.exit(app.run())

@@ -372,3 +372,24 @@ def test_r20_the_words_of_a_start(job, cluster):
     assert (started.job, started.attempt, started.runner) == ("tick", 1, "a")
     assert iso(started.slot) == "2026-01-01T01:00:00Z"
     assert 0 <= started.at - started.slot < 100
+
+
+def test_case_r71_a_thousand_jobs_on_ten_instances(job, cluster, log):
+    """All at :00: every job runs once, all start within two seconds, each instance asks a handful of times."""
+    jobs = [job(f"job-{n:04}", when="3600s", takes=1, jitter=0.25) for n in range(1000)]
+    c = cluster(jobs, 10)
+    c.advance(9.4)
+    before = {name: node.wire.calls for name, node in c.nodes.items()}
+    c.advance(1.0)
+    assert len(starts(log)) == len(set(starts(log))) == 1000
+    assert max(event.detail["late_ms"] for event in c.heard("started")) < 2_000
+    crossings = [node.wire.calls - before[name] for name, node in c.nodes.items()]
+    assert max(crossings) <= 2 * 8  # there and back; finishes and checks of the first second included
+
+
+def test_case_r72_history_is_bounded_by_count(job, cluster):
+    """Long after, no more is kept than was asked for, whatever ran; the document stays small."""
+    c = cluster([job(when="2s", history=5, max_late=1, catch_up=1)], 1)
+    c.advance(900)
+    assert len(c.ended("tick")) <= 5 + 75  # a window of 71 s is kept for late claims, pruned once a minute
+    assert len(c.page("tick").found.body) < 1_000

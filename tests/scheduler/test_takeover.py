@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tenure import LeaseLost
+from tenure import ConfigError, LeaseLost
 
 
 def test_r22_a_dead_runner_is_taken_over_within_the_bound(job, cluster, log):
@@ -78,8 +78,8 @@ def test_r24_a_frozen_runner_wakes_and_loses(job, cluster, log):
     assert [entry[1] for entry in log.of("end")] == [2]
 
 
-def test_r26_a_runner_cut_off_is_unsure_before_the_other_begins(job, cluster, log):
-    """Its handler is cancelled at lease - heartbeat; held() is false at A before B starts (case 4)."""
+def test_case_r4_a_runner_cut_off_is_unsure_before_the_other_begins(job, cluster, log):
+    """R26: its handler is cancelled at lease - heartbeat, before B starts."""
     seen = []
 
     async def handler(run):
@@ -239,3 +239,36 @@ def test_i9_two_handlers_that_ask_are_never_both_sure(job, cluster):
             c.thaw(victim) if seed % 2 else c.heal(victim)
             c.advance(0.01)
             assert sum(run.held() for run in holding.values()) <= 1
+
+
+def test_r23_leases_are_kept_beside_a_handler_that_blocks(job, cluster):
+    """Heartbeats and claims do not run on the handlers' loop: other jobs' slots are claimed on time meanwhile."""
+    c = cluster([job("slow", takes=1, when="3600s", lease=3), job("quick", when="10s", overlap="allow")], 1)
+    c.advance(10)
+    c.block("a", 30)
+    c.advance(3)
+    assert [run.status for run in c.ended("slow")] == ["success"]
+    assert [run.attempts[0].started - run.slot < 100 for run in c.ended("quick")] == [True] * 4
+
+
+def test_case_r41_recovery_is_no_job(job, cluster):
+    """With every handler stuck, the dead runner's run is taken over all the same."""
+
+    async def stuck(run):
+        await asyncio.Event().wait()
+
+    jobs = [job(f"job-{n}", handler=stuck, when="3600s", lease=3) for n in range(5)]
+    c = cluster(jobs, 2)
+    c.advance(11)
+    for name in c.nodes:
+        c.loop.freeze(f"{name}/handlers")
+    first = c.runner("job-0")
+    c.kill(first)
+    c.advance(5)
+    assert {c.page(one.name).job.runs[0].lease.holder for one in jobs} == set(c.nodes) - {first}
+
+
+def test_case_r52_a_heartbeat_as_long_as_the_lease_is_refused(job):
+    """Healthy runners would be taken for dead: heartbeat must be under half of the lease."""
+    with pytest.raises(ConfigError, match="heartbeat=30: is not under half of the lease"):
+        job(lease=30, heartbeat=30)
