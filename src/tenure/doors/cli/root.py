@@ -50,6 +50,12 @@ class Tree(click.Group):
             raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would call it a failure
+            return _enough()
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, told) for name, (_, _, told) in COMMANDS.items()])
@@ -78,14 +84,18 @@ class Tree(click.Group):
         sys.exit(self.answer(args))
 
 
+def _enough() -> int:
+    """Whoever read our output has enough; what is still buffered must not fail once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
 def _failed(error: BaseException) -> int:
     """One line, and the exit code that belongs to it."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        # Whoever read our output has enough; what is still buffered must not fail once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    if isinstance(error, BrokenPipeError):
+        return _enough()
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
