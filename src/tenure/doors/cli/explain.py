@@ -67,7 +67,8 @@ def explain(
         put_json(_told(text, schedule, slots, start))
         return 0
     seen = look()
-    put(seen.paint(schedule.words(), "strong"))
+    for part in wrap(schedule.words(), seen.width):
+        put(seen.paint(part, "strong"))
     facts: list[tuple[str, str | Cell]] = [("schedule", schedule.identity)]
     facts += [("warning", Cell(one, "warn")) for one in schedule.warnings()]
     for line in (*pairs(facts, seen), *slot_lines(schedule, slots, start, seen), *night_lines(schedule, start, seen)):
@@ -166,7 +167,7 @@ def night_lines(schedule: Schedule, start: int, seen: Look) -> list[str]:
 
     found = nights(schedule, start)
     if not found:
-        return ["", seen.paint(f"{no_changes(schedule.tz)}.", "dim")]
+        return ["", *(seen.paint(part, "dim") for part in wrap(f"{no_changes(schedule.tz)}.", seen.width))]
     lines = ["", seen.paint(f"The next clock changes, {schedule.tz}", "dim")]
     room = None if seen.width is None else seen.width - 4
     for change, _, says in found:

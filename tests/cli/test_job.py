@@ -1,0 +1,194 @@
+"""`tenure job`: what a store knows of its jobs, and what can be said to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.rules import commands as c
+from tenure.rules.instant import iso
+from tenure.rules.schedule import cron, every
+
+
+@pytest.fixture
+def jobs(kept):
+    """Two jobs: `report` ran and failed, `tick` ran and runs."""
+    kept.register("report", cron("30 2 * * *", "Europe/Berlin"), timeout=600, lease=60)
+    kept.register("tick", every(10_000))
+    slot = kept.now // 10_000 * 10_000
+    kept.ran("report", slot - 3_600_000, error=("ValueError", "no \x1b[31mway", "Traceback: at the end"))
+    kept.ran("tick", slot - 10_000, result={"pages": 3})
+    kept.claim("tick", slot, "api-2")
+    return kept
+
+
+JOB_FIELDS = [
+    "name", "words", "cron", "every_ms", "tz", "dst_gap", "dst_overlap", "paused", "paused_since", "paused_since_ms",
+    "next", "next_ms", "last", "running", "waiting_requests", "options", "takeover_ms", "schedule_since",
+    "schedule_since_ms", "version",
+]  # fmt: skip
+OPTION_FIELDS = [
+    "lease_ms", "heartbeat_ms", "max_attempts", "overlap", "jitter_ms", "catch_up_ms", "max_late_ms", "history",
+    "timeout_ms", "when_unsure", "retries",
+]  # fmt: skip
+
+
+def test_list(cli, jobs):
+    """Name, schedule in words, next slot, last outcome, and where it runs."""
+    heads, report, tick = cli("job", "list").stdout.splitlines()
+    assert heads.split() == ["job", "schedule", "next", "last", "running", "on"]
+    assert report.startswith("report  At 02:30 every day, Europe/Berlin time ")
+    assert "failed, " in report
+    assert tick.startswith("tick    Every 10 seconds, counted from 1970-01-01 00:00 UTC  ")
+    assert "success, " in tick
+    assert tick.endswith("  api-2")
+
+
+def test_list_json(read, jobs):
+    """The fields of a job are pinned."""
+    report, tick = read("job", "list")
+    assert list(report) == list(tick) == JOB_FIELDS
+    assert list(report["options"]) == OPTION_FIELDS
+    assert (report["cron"], report["tz"], report["every_ms"], tick["every_ms"]) == (
+        "30 2 * * *",
+        "Europe/Berlin",
+        None,
+        10_000,
+    )
+    assert report["takeover_ms"] == 60_000 + 2 * 5_000
+    assert report["last"]["status"] == "failed"
+    assert [run["runner"] for run in tick["running"]] == ["api-2"]
+    assert tick["next_ms"] % 10_000 == 0
+
+
+def test_an_empty_store_names_what_fills_it(cli, kept):
+    """An empty list says what makes jobs known; as JSON it is an empty list."""
+    result = cli("job", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "tenure run MODULE:OBJECT" in result.stderr
+    assert cli("job", "list", "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["job", "list"], ["job", "show", "x"], ["job", "pause", "x"], ["job", "trigger", "x"], ["runs", "list"],
+     ["runs", "timeline", "x"], ["runs", "tail"], ["instance", "list"], ["doctor"], ["job", "why", "x", "now"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_file_is_made(cli, tmp_path, words):
+    """What only asks makes no file: it says that there is none, what makes one, and exits 3."""
+    result = cli(*words, "--store", "sqlite:///not_there.db")
+    assert result.exit_code == 3
+    assert "not_there.db, so nothing is stored there yet. tenure run makes it" in result.output
+    assert not list(tmp_path.glob("not_there*"))
+
+
+def test_show(cli, jobs):
+    """One job, its options in words, its next slots and the next two nights."""
+    said = cli("job", "show", "report").stdout
+    assert said.startswith("report\n  schedule  At 02:30 every day, Europe/Berlin time\n")
+    assert "a takeover comes at most 1m10s after a dead runner's last heartbeat" in said
+    assert "timeout 10m" in said
+    assert "ValueError: no ?[31mway" in said
+    assert said.count("clocks go ") == 2
+
+
+def test_show_json_is_the_row_of_the_list(read, jobs):
+    """`show` gives what `list` gives of that job."""
+    assert list(read("job", "show", "tick")) == JOB_FIELDS
+
+
+@pytest.mark.parametrize("words", [["show"], ["pause"], ["resume"], ["trigger"], ["next"]], ids=" ".join)
+def test_unknown_jobs(cli, jobs, words):
+    """An unknown job is exit 3, with the nearest name."""
+    result = cli("job", *words, "reprt")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "tenure: there is no job 'reprt' in this store. Did you mean 'report'?\n"
+
+
+def test_next(cli, read, jobs):
+    """The next slots, of one job in its zone, or of all in order."""
+    slots = read("job", "next", "report", "--count", "3")
+    assert [list(slot) for slot in slots] == [["job", "tz", "at", "at_ms", "local", "meant", "shifted"]] * 3
+    assert all("T02:30:00+0" in slot["local"] or slot["shifted"] for slot in slots)
+    everything = read("job", "next", "--count", "4")
+    assert [slot["at_ms"] for slot in everything] == sorted(slot["at_ms"] for slot in everything)
+    assert {slot["job"] for slot in everything} == {"tick"}
+    assert cli("job", "next", "tick", "--count", "2").stdout.count("tick") == 2
+
+
+def test_pause_and_resume(cli, read, jobs):
+    """Pausing holds for all; a second time there is nothing to do, which is exit 5."""
+    paused = cli("job", "pause", "tick")
+    assert (paused.exit_code, paused.stdout) == (0, "")
+    assert "tick is paused on all instances" in paused.stderr
+    again = cli("job", "pause", "tick")
+    assert (again.exit_code, again.stderr) == (5, "tick was paused already; nothing was changed.\n")
+    told = read("job", "show", "tick")
+    assert told["paused"] is True
+    assert told["paused_since"].endswith("Z")
+    assert told["next"] is None
+    assert "paused" in cli("job", "list").stdout
+    nothing = cli("job", "next", "tick")
+    assert nothing.exit_code == 5
+    assert "tenure job resume tick" in nothing.stderr
+    assert cli("job", "resume", "tick").exit_code == 0
+    assert cli("job", "resume", "tick").exit_code == 5
+    assert read("job", "pause", "tick") == {"job": "tick", "paused": True, "changed": True}
+
+
+def test_trigger_with_nobody_there(cli, read, jobs):
+    """A request waits where no live instance knows the job, and that is said; its id is the data."""
+    result = cli("job", "trigger", "report")
+    assert result.exit_code == 0
+    assert len(result.stdout.strip()) == 12
+    assert "no live instance knows report: the request waits" in result.stderr
+    told = read("job", "trigger", "report")
+    assert list(told) == ["job", "request", "instances", "paused"]
+    assert told["instances"] == []
+    assert read("job", "show", "report")["waiting_requests"] == 2
+
+
+def test_trigger_a_paused_job(cli, jobs):
+    """A pause holds for triggered runs too."""
+    cli("job", "pause", "report")
+    assert "a pause holds for triggered runs too" in cli("job", "trigger", "report").stderr
+
+
+def test_why(cli, read, jobs):
+    """The sentence, and as JSON the outcome with its run."""
+    slot = jobs.now // 10_000 * 10_000 - 10_000
+    told = read("job", "why", "tick", "now-10s")
+    assert list(told) == ["job", "asked", "asked_ms", "outcome", "sentence", "slot", "slot_ms", "run"]
+    assert told["outcome"] in ("success", "running")
+    assert told["slot_ms"] in (slot, slot + 10_000)
+    said = cli("job", "why", "tick", "now-10s")
+    assert said.exit_code == 0
+    assert "attempt 1 on api-" in said.stdout.lower()
+    early = cli("job", "why", "tick", "2020-01-01T00:00:00Z")
+    assert early.exit_code == 0
+    assert cli("job", "why", "nope", "now").exit_code == 3
+
+
+def test_why_names_a_skip(cli, read, kept):
+    """A slot that was skipped says by which run."""
+    kept.register("busy", every(1_000))
+    slot = kept.now // 1_000 * 1_000
+    kept.claim("busy", slot - 1_000, "api-1")
+    assert isinstance(kept.claim("busy", slot, "api-2"), c.Overlaps)
+    told = read("job", "why", "busy", iso(slot))
+    assert told["outcome"] == "overlap"
+    assert told["sentence"].startswith(f"Skipped: busy@{iso(slot - 1_000)} was still running (asked by api-2, ")
+
+
+def test_json_may_stand_anywhere(cli, jobs):
+    """The common options stand before or after the command's name."""
+    spellings = [["--json", "job", "list"], ["job", "--json", "list"], ["job", "list", "--json"]]
+    assert len({cli(*words).stdout.split('"next"')[0] for words in spellings}) == 1
+
+
+@pytest.mark.parametrize("width", ["40", "60", "100"])
+def test_narrow_terminals(cli, jobs, width):
+    """On a narrow terminal no line is wider than it."""
+    for words in (["job", "list"], ["job", "show", "report"], ["runs", "list"]):
+        lines = cli(*words, COLUMNS=width).stdout.splitlines()
+        assert max(map(len, lines)) <= int(width), words
