@@ -252,12 +252,21 @@ class Tenure:
             raise ConfigError("event", name, f"is no event. There are: {', '.join(NAMES)}.")
 
         def add(one: Listener) -> Listener:
-            self._listeners.append((name, one))
-            if self.instance is not None:
-                self.instance.events.on(name, one)
+            self._listen(name, one)
             return one
 
         return add if listener is None else add(listener)
+
+    def _listen(self, name: str, listener: Listener) -> Callable[[], None]:
+        """Hear from now on, in every instance of this app; returns how to stop."""
+        self._listeners.append((name, listener))
+        stop = self.instance.events.on(name, listener) if self.instance is not None else lambda: None
+
+        def end() -> None:
+            self._listeners.remove((name, listener))
+            stop()
+
+        return end
 
     async def events(self, name: str = "*") -> AsyncIterator[Event]:
         """All events from now on. A reader that is 1,000 behind loses the oldest."""
@@ -272,12 +281,12 @@ class Tenure:
         def hear(event: Event) -> None:
             loop.call_soon_threadsafe(put, event)
 
-        self.on(name, hear)
+        end = self._listen(name, hear)
         try:
             while True:
                 yield await queue.get()
         finally:
-            self._listeners.remove((name, hear))
+            end()
 
     # --- what can be asked and said ---------------------------------------------------------------------
 

@@ -185,3 +185,56 @@ async def test_case_r49_a_sync_handler_that_blocks_stops_no_other(app):
             await enough.wait()
         release.set()
     assert max(late) < 1_000
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit])
+async def test_r30_a_handler_cannot_take_the_loop_down(app, event, raised):
+    """Whatever it raises fails the run, and nothing else."""
+
+    @app.job()
+    async def work():
+        raise raised
+
+    async with app:
+        failed = asyncio.create_task(event(app, "failed"))
+        await asyncio.sleep(0)
+        app.trigger("work")
+        assert (await failed).detail["error"].startswith(raised.__name__)
+
+
+async def test_r30a_the_timeout_counts_from_when_the_handler_runs(url, event):
+    """With one thread, the second sync run waits for it, and its timeout with it."""
+    one = Tenure(url, jitter=0, threads=1)
+    release = threading.Event()
+    one.job(name="first")(lambda: release.wait(10))
+    one.job(name="second", timeout=0.3)(lambda: None)
+    seen = []
+    one.on("*", lambda event: seen.append((event.name, event.job)))
+    async with one:
+        first = asyncio.create_task(event(one, "started"))
+        await asyncio.sleep(0)
+        one.trigger("first")
+        await first
+        won = asyncio.create_task(event(one, "won"))
+        second = asyncio.create_task(event(one, "success", within=20))
+        await asyncio.sleep(0)
+        one.trigger("second")
+        await won
+        await asyncio.to_thread(threading.Event().wait, 0.5)
+        assert ("started", "second") not in seen
+        release.set()
+        await second
+    assert ("overdue", "second") not in seen
+
+
+async def test_an_iterator_of_events_that_is_closed_listens_no_more(app):
+    """Its listener is gone from the app and from the instance."""
+    app.job(name="work")(lambda: None)
+    async with app:
+        before = len(app.instance.events._listeners)
+        events = app.events()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await anext(events)
+        await events.aclose()
+        assert len(app.instance.events._listeners) == before

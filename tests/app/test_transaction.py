@@ -150,3 +150,32 @@ async def test_r39_the_memory_store_has_none_and_says_so(event):
         async with asyncio.timeout(10):
             await done.wait()
     assert "Use a sqlite:// or postgresql:// store" in told[0]
+
+
+async def test_r39_what_is_recorded_stands_whatever_comes_after(app, effects, event):
+    """The handler raises after its transaction was committed with finish: success, told once, never `lost`."""
+    names = []
+
+    async def work(run):
+        async with run.transaction(finish=True) as connection:
+            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+        raise ValueError("too late to matter")
+
+    app.on("*", lambda event: names.append(event.name))
+    run = await one_run(app, work, event)
+    assert run.status == "success"
+    assert effects() == [(run.key, 1)]
+    assert names.count("success") == 1
+    assert not {"lost", "failed"} & set(names)
+
+
+async def test_r15_a_result_that_cannot_be_kept_is_refused_at_once(app, effects, event):
+    """Before anything is written."""
+
+    async def work(run):
+        async with run.transaction(finish=True, result={1, 2}):
+            raise AssertionError
+
+    run = await one_run(app, work, event)
+    assert run.error[0] == "ConfigError"
+    assert "is no JSON" in run.error[1]

@@ -1,8 +1,12 @@
 """What becomes of handlers: failure, retries, timeouts, results, sync and async (R15, R23, R30, R30a, R31)."""
 
 import asyncio
+from decimal import Decimal
 
 import pytest
+
+from tenure import ConfigError
+from tenure.scheduler.records import Records
 
 
 def ran(c, job="tick"):
@@ -166,3 +170,57 @@ def test_an_error_in_a_listener_stops_nothing(job, cluster, caplog):
     c.advance(12)
     assert ran(c).status == "success"
     assert "a listener of 'started' raised" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("done", "total"), [("3", None), (True, None), (float("nan"), 10), (1, float("inf")), (Decimal(1), 2)]
+)
+def test_progress_is_of_finite_numbers(job, cluster, done, total):
+    """Anything else is refused in the handler, and never reaches the heartbeat."""
+
+    async def handler(run):
+        with pytest.raises(ConfigError, match="is no finite number"):
+            run.progress(done, total)
+        await asyncio.sleep(40)
+
+    c = cluster([job(handler=handler, when="3600s")])
+    c.advance(60)
+    assert ran(c).status == "success"
+
+
+def test_r30_an_error_that_cannot_say_itself(job, cluster):
+    """Its __str__ raises: the run is failed all the same, once."""
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    async def handler(run):
+        raise Mute
+
+    c = cluster([job(handler=handler, when="3600s")])
+    c.advance(60)
+    assert (ran(c).status, ran(c).error[0]) == ("failed", "Mute")
+    assert len(ran(c).attempts) == 1
+
+
+def test_r17_a_heartbeat_that_fails_in_our_own_code_is_told_and_tried_again(job, cluster):
+    """health() says so, and the leases are kept."""
+    c = cluster([job(takes=60, when="3600s")], 1)
+    c.advance(12)
+    keeper = c.nodes["a"].instance.keeper
+    beaten, keeper._beaten = keeper._beaten, lambda *_: 1 / 0
+    c.advance(6)
+    keeper._beaten = beaten
+    c.advance(60)
+    assert any("heartbeats died" in reason for reason in c.health("a").reasons)
+    assert [len(run.attempts) for run in c.ended("tick")] == [1]
+
+
+def test_r36_a_wish_that_waits_is_told_of_once(job, cluster):
+    """Not every five seconds, by every instance."""
+    c = cluster([job(takes=60, when="3600s")], 2)
+    c.advance(12)
+    c.loop.run_until_complete(Records(c.store).trigger("tick"))
+    c.advance(40)
+    assert len([event for event in c.heard("skip") if event.request]) == 2

@@ -386,3 +386,41 @@ def test_case_r2_two_instances_with_one_name(job, cluster, log):
         node.instance.events.runner = "twin"
     c.advance(100)
     assert len(starts(log)) == len(set(starts(log))) == 10
+
+
+def test_r19_each_catch_up_waits_its_own_jitter(job, cluster, log):
+    """A job with half an hour of jitter does not hold another's catch-up back."""
+    slow, quick = job("slow", when="3600s", jitter=1700), job("quick", when="3600s", jitter=0.2)
+    c = cluster([slow, quick], 1)
+    c.advance(5)
+    c.kill("a")
+    c.advance(20)
+    c.start("b")
+    c.advance(2)
+    assert [run.attempts[0].reason for run in c.ended("quick")] == ["catch-up"]
+
+
+@pytest.mark.parametrize("lag", [0.3, 4, 40])
+def test_r25_a_loop_that_lags_claims_the_slot_late(job, cluster, log, lag):
+    """With catch_up=0 too: what is within max_late is claimed, however short the heartbeat."""
+    c = cluster([job(when="3600s", lease=1, catch_up=0)], 1)
+    c.advance(9.4)
+    c.freeze("a")
+    c.advance(lag)
+    c.thaw("a")
+    c.advance(3)
+    assert len(starts(log)) == 1
+
+
+def test_r28a_of_several_slots_slept_over_the_latest_is_claimed(job, cluster, log):
+    """The others are a missed range."""
+    c = cluster([job(when="2s", lease=1, catch_up=0)], 1)
+    c.advance(9)
+    ran = len(starts(log))
+    c.freeze("a")
+    c.advance(21)
+    c.thaw("a")
+    c.advance(0.8)
+    assert len(starts(log)) == ran + 1
+    assert sum(mark.count for mark in c.marks("tick") if mark.why == "missed") == 10
+    assert len([event for event in c.heard("missed") if "count" in event.detail]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -29,9 +30,14 @@ class CatchUp:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.shared, self.ledger, self.keeper, self.claims, self._spawn = shared, ledger, keeper, claims, spawn
+        self._one_at_a_time = asyncio.Lock()
 
     async def recover(self, jobs: Sequence[Job]) -> None:
         """R29 (1) and (2), and the ranges nobody spoke of (R36a). Raises StoreError; harmless to repeat."""
+        async with self._one_at_a_time:  # the second sees what the first has recorded
+            await self._recover_all(jobs)
+
+    async def _recover_all(self, jobs: Sequence[Job]) -> None:
         if not jobs:
             return
         reckoned = int(self.shared.store_clock.now())
@@ -57,8 +63,12 @@ class CatchUp:
                 missed += self._missed(job, *found.missed)
         if missed:
             await self.ledger.ask(missed)
-        if catch:
-            self._spawn(self._jittered(catch))
+        draw = self.shared.chance.draw()
+        batches: defaultdict[int, list[Wish]] = defaultdict(list)
+        for wish in catch:
+            batches[int(draw * wish.job.jitter_ms // timers.GRID)].append(wish)
+        for wishes in batches.values():
+            self._spawn(self._jittered(wishes, min(draw * one.job.jitter_ms for one in wishes)))
 
     def _recovery(self, job: Job, slot: int | None, page: Page, now: int) -> timers.Recovery:
         past = page.past.get(run_id(slot)) if slot is not None else None
@@ -75,10 +85,9 @@ class CatchUp:
         self.shared.emit("missed", job.name, last.at_ms, first=first.at_ms, count=count, why="nobody was there")
         return [Order(job.name, c.Missed(first.at_ms, last.at_ms, count, self.shared.events.runner))]
 
-    async def _jittered(self, wishes: list[Wish]) -> None:
-        """Wait the jitter, then claim (R29): of several instances that start together one comes first."""
-        draw = self.shared.chance.draw()
-        await asyncio.sleep(draw * max(one.job.jitter_ms for one in wishes) / 1000)
+    async def _jittered(self, wishes: list[Wish], wait_ms: float) -> None:
+        """Wait the jobs' own jitter, then claim (R29): of several instances that start together one comes first."""
+        await asyncio.sleep(wait_ms / 1000)
         await self.claims.make(wishes)
 
 

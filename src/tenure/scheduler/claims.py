@@ -42,6 +42,7 @@ class Claims:
         self.paused: set[str] = set()
         self.under_way: set[tuple[str, int, str]] = set()
         self.asking = 0
+        self._told: set[tuple[str, str, str]] = set()
 
     async def make(self, wishes: list[Wish]) -> None:
         """Claim all of these in as few calls as possible, again and again until each is answered or hopeless."""
@@ -151,4 +152,9 @@ class Claims:
             self.shared.emit("clock", wish.job.name, wish.slot, why="late twice in a row: the clocks or the load")
 
     def _skip(self, wish: Wish, why: str, **detail: Any) -> None:
+        """Tell that nothing runs. A wish that waits is asked for again and again, and told of once."""
+        if wish.request:
+            if (wish.job.name, wish.request, why) in self._told:
+                return
+            self._told.add((wish.job.name, wish.request, why))
         self.shared.emit("skip", wish.job.name, wish.slot, wish.request, why=why, **detail)

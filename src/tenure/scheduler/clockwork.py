@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from tenure.rules import timers
+from tenure.rules.runs import TOLERANCE
 from tenure.rules.timers import GRID
 from tenure.scheduler.claims import Claims, Wish
 from tenure.scheduler.jobs import Job
@@ -62,27 +63,39 @@ class Clockwork:
                 await self.shared.until(due, self._changed)
                 continue
             now = self.shared.store_clock.now()
-            if now - self._heap[0][0] > self._sleepy_ms:
-                # Never one by one through what was slept over: one look at what is due now.
-                self.set_out()
-                await self._slept("woke late")
-                continue
+            slept = now - self._heap[0][0] > self._sleepy_ms
             self._claim_due(now)
+            if slept:
+                await self._slept("woke late")
 
     def _claim_due(self, now: float) -> None:
-        """Start the claims of all slots that are due: one draw per instant, claims of 50 ms in one call (R19)."""
+        """Start the claims of what is due: one draw per instant, claims of 50 ms in one call (R19).
+
+        Never one by one through what was slept over: of several slots of a job only the latest is claimed, and
+        one that is too late for an ordinary claim is left to catch-up.
+        """
         batches: defaultdict[int, list[Wish]] = defaultdict(list)
         draws: dict[int, float] = {}
         while self._heap and self._heap[0][0] <= now:
-            slot, place, job = heapq.heappop(self._heap)
+            due, place, job = heapq.heappop(self._heap)
+            self._push(place, job, int(now))
+            slot = self._latest(job, due, now)
+            if now - slot > job.max_late_ms + TOLERANCE:
+                continue
             draw = draws.setdefault(slot, self.shared.chance.draw())
             at = timers.claim_at(slot, job.jitter_ms, draw)
-            batches[int(at // GRID)].append(Wish(job, slot, "schedule", before=self._before.get(job.name)))
+            before = self._before.get(job.name) if slot == due else None
+            batches[int(at // GRID)].append(Wish(job, slot, "schedule", before=before))
             self._before[job.name] = slot
-            self._push(place, job, slot)
         for wishes in batches.values():
             at = min(timers.claim_at(one.slot, one.job.jitter_ms, draws[one.slot]) for one in wishes)
             self._spawn(self._claim(at, wishes))
+
+    def _latest(self, job: Job, due: int, now: float) -> int:
+        if job.schedule is None or now - due < job.schedule.smallest_gap_ms():
+            return due
+        latest = job.schedule.previous(int(now))
+        return max(due, latest.at_ms) if latest is not None else due
 
     async def _claim(self, at: float, wishes: list[Wish]) -> None:
         boot = self.shared.store_clock.boot_of(max(at, *(one.slot for one in wishes), 0))

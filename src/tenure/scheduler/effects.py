@@ -16,7 +16,7 @@ from tenure.rules.runs import decide
 from tenure.scheduler.ledger import Ledger, change_of
 from tenure.scheduler.run import SENTENCES, Holding, run_key
 from tenure.scheduler.shared import Shared
-from tenure.stores.contract import Ask, Transaction
+from tenure.stores.contract import Ask, Change, Transaction
 
 # How long the smallest lease in the store is remembered, in milliseconds.
 REMEMBERED: Final = 60_000.0
@@ -69,6 +69,7 @@ class Effects:
     async def settle(self, holding: Holding, transaction: Transaction, finish: bool, result: Any) -> None:
         name = _name(holding)
         ask = Ask(holding.job.document, (run_id(holding.slot, holding.request),))
+        change: Change | None = None
         try:
             reading = await transaction.read(ask)
             page = self.ledger.page(ask.name, reading.found[0])
@@ -76,30 +77,42 @@ class Effects:
             if run is None or not run.lease.held_by(holding.token) or holding.why in ("lost", "abandoned"):
                 await transaction.rollback()
                 raise self._lost(holding, f"{name}: {SENTENCES['lost']}; nothing of the transaction was written.")
-            change = None
             if finish:
                 command = c.Finish(holding.slot, holding.token, "success", holding.request, result)
                 decision = decide(page.job, command, reading.now)
                 change = change_of(ask.name, reading.found[0].version, decision.job, reading.now, [decision])
                 holding.closing = True
             if not await transaction.commit(change):
-                raise self._lost(holding, f"{name}: the run changed hands; nothing of the transaction was written.")
+                holding.closing = False
+                raise await self._not_current(holding)
             holding.recorded = finish
         except TransactionTooLong as error:
+            holding.closing = False
             raise await self._too_long(name) from error
         except StoreUnavailable:
-            if not finish or not await self._landed(holding):
+            # The commit's outcome is not known: nothing is believed before its change can't land any more.
+            if change is not None:
+                self.ledger.doubt(change)
+            if not finish or await self._standing(holding) != "success":
+                holding.closing = False
                 raise
             holding.recorded = True
 
-    async def _landed(self, holding: Holding) -> bool:
-        """Whether a commit of unknown outcome did record the success: what it wrote beside is then there too."""
+    async def _not_current(self, holding: Holding) -> LeaseLost | StoreUnavailable:
+        """Why a commit was refused: the run changed hands, or it only came too late."""
+        name = _name(holding)
+        if await self._standing(holding) == "held":
+            return StoreUnavailable(f"{name}: the commit came too late and was rolled back; try the transaction again.")
+        return self._lost(holding, f"{name}: the run changed hands; nothing of the transaction was written.")
+
+    async def _standing(self, holding: Holding) -> str:
+        """How the run stands now: `held`, or what it ended as, or whose it is."""
         command = c.Heartbeat(holding.slot, holding.token, holding.request)
         try:
-            answered = await self.ledger.ask_one(holding.job.name, command)
+            answer = (await self.ledger.ask_one(holding.job.name, command)).answer
         except StoreUnavailable:
-            return False
-        return isinstance(answered.answer, c.Refused) and answered.answer.status == "success"
+            return "unknown"
+        return answer.status if isinstance(answer, c.Refused) else "held"
 
     def _lost(self, holding: Holding, sentence: str) -> LeaseLost:
         if holding.why != "lost":

@@ -22,6 +22,7 @@ from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.lane import Lane
 from tenure.scheduler.ledger import Ledger, Order
 from tenure.scheduler.presence import Presence, default_name
+from tenure.scheduler.results import short
 from tenure.scheduler.runner import Runner
 from tenure.scheduler.seams import Chance, Clock, Stage, SystemChance, SystemClock
 from tenure.scheduler.shared import NAP, Shared
@@ -74,6 +75,7 @@ class Instance:
         self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self.spawn)
         self.presence = Presence(self.shared, self.ledger, version, self._facts)
         self.keeper.won = self.runner.start
+        self.keeper.troubled = self._troubled
         self.runner.changed = self._run_over
         self.started = asyncio.Event()
         self.settled = asyncio.Event()
@@ -199,12 +201,10 @@ class Instance:
             try:
                 await make()
                 return
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it died of, it is told and restarted
                 tries += 1
                 if not isinstance(error, StoreUnavailable):  # that is told as store-down
-                    log.exception("%s of %s died and is restarted", name, self.name)
-                    self._faults[name] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
-                    self.shared.warn(f"{name} died and was restarted: {error}")
+                    self._troubled(name, error)
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -217,8 +217,13 @@ class Instance:
         self.spawned.discard(task)
         self._run_ended.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task of %s died", self.name, exc_info=error)
-            self._faults["a claim"] = (self.shared.clock.boot(), f"{type(error).__name__}: {error}")
+            self._troubled("a claim", error)
+
+    def _troubled(self, name: str, error: BaseException) -> None:
+        """A fault of ours: logged whole, told in a sentence, and health() says so for a while."""
+        log.error("%s of %s died and is restarted", name, self.name, exc_info=error)
+        self._faults[name] = (self.shared.clock.boot(), short(error))
+        self.shared.warn(f"{name} died and was restarted: {short(error)}")
 
     async def _recover(self, why: str) -> None:
         """R28a: judge, and look at every job as on start."""

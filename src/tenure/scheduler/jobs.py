@@ -116,6 +116,7 @@ class Job:
             "timeout_ms": self.timeout_ms,
             "when_unsure": self.when_unsure,
             "retries": self.retries,
+            "retry_delay_ms": self.retry_delay_ms,
         }
 
     def fingerprint(self) -> str:

@@ -7,7 +7,7 @@ neither ever runs a handler (R23).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,7 +51,7 @@ class Keeper:
         self.watches: dict[Key, Watch] = {}
         self.phase = shared.chance.draw()
         self.won: Callable[[Job, int, str, Answered, c.Won], None] = lambda *_: None
-        self.woke: Callable[[float], Awaitable[None]] | None = None
+        self.troubled: Callable[[str, Exception], None] = lambda *_: None
         self._beat_due = asyncio.Event()
         self._look_due = asyncio.Event()
         self._beating: asyncio.Task[None] | None = None
@@ -113,16 +113,16 @@ class Keeper:
         patience = min(one.job.heartbeat_ms for one in ready) / 1000
         try:
             answers = await self.ledger.ask(orders, max(patience, 0.05))
-        except StoreError:
+            for one, answered in zip(ready, answers, strict=True):
+                one.next_beat = timers.next_beat(self.shared.clock.boot(), one.job.heartbeat_ms, self.phase)
+                self._beaten(one, answered)
+            self._failures = 0
+        except Exception as error:  # noqa: BLE001 - leases are kept whatever goes wrong with one tick
+            self._trouble("heartbeats", error)
             self._failures += 1
             wait = timers.backoff(self._failures, self.shared.chance.draw(), 1_000)
             for one in ready:
                 one.next_beat = self.shared.clock.boot() + min(wait, one.job.heartbeat_ms)
-        else:
-            self._failures = 0
-            for one, answered in zip(ready, answers, strict=True):
-                one.next_beat = timers.next_beat(self.shared.clock.boot(), one.job.heartbeat_ms, self.phase)
-                self._beaten(one, answered)
         self._beat_due.set()
 
     def _beaten(self, holding: Holding, answered: Answered) -> None:
@@ -138,6 +138,11 @@ class Keeper:
                     self.shared.emit("lost", holding.job.name, holding.slot, holding.request, holding.attempt, to=to)
             case _:
                 pass  # blocked by another run: no renewal, and the next judgement says so
+
+    def _trouble(self, what: str, error: Exception) -> None:
+        """A store that fails is told elsewhere; anything else is a fault of ours, and is told here."""
+        if not isinstance(error, StoreError):
+            self.troubled(f"the keeper's {what}", error)
 
     # --- the runs watched -------------------------------------------------------------------------------
 
@@ -214,12 +219,12 @@ class Keeper:
         patience = min(one.job.heartbeat_ms for one in due) / 1000
         try:
             answers = await self.ledger.ask(orders, max(patience, 0.25))
-        except StoreError:
-            for one in due:
-                self._set_look(one)
-        else:
             for one, answered in zip(due, answers, strict=True):
                 self._looked(one, answered)
+        except Exception as error:  # noqa: BLE001 - the next check comes whatever goes wrong with one
+            self._trouble("checks", error)
+            for one in due:
+                self._set_look(one)
         finally:
             for one in due:
                 one.asking = False

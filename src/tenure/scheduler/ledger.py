@@ -173,8 +173,7 @@ class Ledger:
                 verdict = await self.store.commit(changes)
         except BaseException as error:  # a cancelled call's outcome is as unknown as a failed one's
             for change in changes:
-                if change.conditional and change.deadline is not None:
-                    self._unresolved[change.name] = (change.version, change.deadline)
+                self.doubt(change)
             if isinstance(error, TimeoutError):
                 raise self._failed(sent, StoreUnavailable("the store did not answer a commit in time.")) from None
             if isinstance(error, StoreError):
@@ -182,6 +181,11 @@ class Ledger:
             raise
         self._heard(sent, verdict.now)
         return verdict.outcomes
+
+    def doubt(self, change: Change) -> None:
+        """This change may have been applied, or may be until its deadline."""
+        if change.conditional and change.deadline is not None:
+            self._unresolved[change.name] = (change.version, change.deadline)
 
     def _heard(self, sent: float, now: int) -> None:
         step = self.clock.observe(sent, self.clock.clock.boot(), now)

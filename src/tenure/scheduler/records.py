@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tenure.errors import NotFound
+from tenure.errors import NotFound, TenureError
 from tenure.rules import commands as c
 from tenure.rules import job as documents
 from tenure.rules.job import Attempt, Past, decode_past
+from tenure.rules.runs import REQUESTS
 from tenure.rules.schedule import Schedule
 from tenure.scheduler import presence
 from tenure.scheduler.jobs import document, read_schedule
@@ -217,7 +218,7 @@ class Records:
         """Ask for a run now, by an instance that knows the job (R36). Returns the wish's id."""
         wish = SystemChance().token()[:12]
         if not await self._note(job, c.Trigger(wish, self.by)):
-            raise NotFound(f"{job} has too many wishes waiting already; is any instance running it?")
+            raise TenureError(f"{job} has {REQUESTS} wishes waiting already; is any instance running it?")
         return wish
 
     async def forget(self, job: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import math
 import threading
 from collections.abc import Coroutine, MutableMapping
 from datetime import datetime
@@ -12,12 +13,13 @@ from types import TracebackType
 from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
 
-from tenure.errors import LeaseLost
+from tenure.errors import ConfigError, LeaseLost
 from tenure.rules.instant import aware, iso
 from tenure.rules.job import Progress
 from tenure.rules.lease import provable
 from tenure.rules.schedule import Slot
 from tenure.scheduler.jobs import Job
+from tenure.scheduler.results import complaint
 from tenure.scheduler.seams import Clock
 
 Why = Literal["", "stop", "unsure", "lost", "timeout", "abandoned"]
@@ -102,7 +104,8 @@ class Holding:
         self.sent = 0.0
         self.next_beat = 0.0
         self.why: Why = ""
-        self.unsure = self.closing = self.recorded = self.over = False
+        self.unsure = self.closing = self.recorded = self.over = self.began = False
+        self.deadline: asyncio.TimerHandle | None = None
         self.signal: ThreadSignal | LoopSignal = LoopSignal() if job.is_async else ThreadSignal()
         self.progress: Progress | None = None
         self.cancel: Any = lambda: None
@@ -113,10 +116,10 @@ class Holding:
 
     def held(self) -> bool:
         """Computed at each call: true only while the lease can't have run out, by the clock that runs in sleep."""
-        if self.why in ("lost", "abandoned"):
-            return False
         if self.job.lease_ms is None:
             return True
+        if self.why in ("lost", "abandoned"):
+            return False
         return self.clock.boot() - self.sent < provable(self.job.lease_ms)
 
     def abort(self, why: Why, cancel: bool = True) -> None:
@@ -231,15 +234,23 @@ class Run:
             raise LeaseLost(f"{self.key}, attempt {self.attempt}: {SENTENCES['unsure']}.")
 
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
-        """Say how far it is; shown with the run from the next heartbeat on. `note`: at most 200 characters."""
-        self._holding.progress = Progress(done, total, str(note)[:NOTE_LETTERS].encode("utf-8", "replace").decode())
+        """Say how far it is; shown with the run from the next heartbeat on. `note`: at most 200 characters.
+
+        Raises ConfigError for what is no finite number.
+        """
+        text = str(note)[:NOTE_LETTERS].encode("utf-8", "replace").decode()
+        least = None if total is None else _number("total", total)
+        self._holding.progress = Progress(_number("done", done), least, text)
 
     def transaction(self, *, finish: bool = False, result: Any = None) -> RunTransaction:
         """A transaction of the store's database that commits only if the run still has its token (R39).
 
         `async with` in async handlers, `with` in sync ones; gives the driver's connection. With `finish` the
-        run's success, and its result, are recorded in the same transaction: both or neither.
+        run's success, and its result, are recorded in the same transaction: both or neither. Raises ConfigError
+        for a result that is no JSON of at most 64 KiB.
         """
+        if result is not None and (why := complaint(result)):
+            raise ConfigError("result", result, why)
         return RunTransaction(self._holding, self._deeds, finish, result)
 
     def __repr__(self) -> str:
@@ -286,6 +297,12 @@ class _RunLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         extra = {**(self.extra or {}), **(kwargs.get("extra") or {})}
         return msg, {**kwargs, "extra": extra}
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigError(name, value, "is no finite number; say how much is done, and of how much.")
+    return value
 
 
 def run_key(job: str, slot: int, request: str = "") -> str:

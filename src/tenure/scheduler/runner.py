@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import traceback
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.rules import commands as c
@@ -16,15 +14,12 @@ from tenure.scheduler.jobs import Job
 from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.lane import Lane
 from tenure.scheduler.ledger import Answered
+from tenure.scheduler.results import error_of, result_of, short, trace_of
 from tenure.scheduler.run import Deeds, Holding, Run
 from tenure.scheduler.seams import Ended
 from tenure.scheduler.shared import Shared
 
 log = logging.getLogger("tenure")
-
-RESULT_BYTES: Final = 64 * 1024
-MESSAGE_LETTERS: Final = 2_000
-TRACE_LETTERS: Final = 8_000
 
 
 class Runner:
@@ -63,27 +58,24 @@ class Runner:
             return
         if self.stopping:
             holding.abort("stop")  # a claim-only run can't be given back: it runs, and is told at once
-        self._emit(
-            "started", holding, late_ms=round(self.shared.store_clock.now() - holding.slot), reason=holding.reason
-        )
-        deadline = self._timeout(holding)
-        try:
-            ended = await self._play(holding)
-        finally:
-            if deadline is not None:
-                deadline.cancel()
-        await self._conclude(holding, ended)
+        await self._conclude(holding, await self._play(holding))
 
-    def _timeout(self, holding: Holding) -> asyncio.TimerHandle | None:
-        """At `timeout` the signal is set; until the handler ends the run keeps its lease, `overdue` (R30a)."""
-        if holding.job.timeout_ms is None:
-            return None
+    def _begun(self, holding: Holding) -> None:
+        """The handler really runs now; before, a sync one may have waited for a thread."""
+        if holding.began:
+            return  # a retry
+        holding.began = True
+        late = round(self.shared.store_clock.now() - holding.slot)
+        self._emit("started", holding, late_ms=late, reason=holding.reason)
+        if holding.job.timeout_ms is not None:
+            loop = asyncio.get_running_loop()
+            holding.deadline = loop.call_later(holding.job.timeout_ms / 1000, self._timed_out, holding)
 
-        def reached() -> None:
+    def _timed_out(self, holding: Holding) -> None:
+        """The signal is set; until the handler ends the run keeps its lease, `overdue` (R30a)."""
+        if not holding.over:
             holding.abort("timeout")
             self._emit("overdue", holding, after_ms=holding.job.timeout_ms)
-
-        return asyncio.get_running_loop().call_later(holding.job.timeout_ms / 1000, reached)
 
     async def _play(self, holding: Holding) -> Ended:
         """The handler, and its retries inside the same attempt while the lease is held (R30)."""
@@ -98,7 +90,7 @@ class Runner:
                 * holding.job.retry_delay_ms
                 / timers.BACKOFF_FIRST
             )
-            self._emit("retry", holding, number=tries, after_ms=round(wait), error=_short(ended.error))
+            self._emit("retry", holding, number=tries, after_ms=round(wait), error=short(ended.error))
             if await holding.signal.within(wait / 1000):
                 return ended
 
@@ -113,7 +105,9 @@ class Runner:
             if not heard.done():
                 heard.set_result(ended)
 
-        holding.cancel = self.shared.stage.play(job.handler, arguments, job.is_async, told)
+        holding.cancel = self.shared.stage.play(
+            job.handler, arguments, job.is_async, lambda: self._begun(holding), told
+        )
         if holding.why:
             holding.cancel()
         return await heard
@@ -121,23 +115,26 @@ class Runner:
     async def _conclude(self, holding: Holding, ended: Ended) -> None:
         """What becomes of the run now that its handler has ended (R24 to R30a)."""
         holding.cancel = lambda: None
+        if holding.deadline is not None:
+            holding.deadline.cancel()
         doing = timers.ending(ended.error is None, holding.why)
         if holding.job.lease_ms is None:
             name = "success" if ended.error is None else "failed"
-            self._emit(name, holding, **({} if ended.error is None else {"error": _short(ended.error)}))
+            self._emit(name, holding, **({} if ended.error is None else {"error": short(ended.error)}))
+            return
+        if holding.recorded:  # by the run's own transaction: whatever the handler did afterwards, that stands
+            self._emit("success", holding, **({} if ended.error is None else {"then": short(ended.error)}))
             return
         match doing:
             case "nothing":
                 return
-            case "finish" if holding.recorded:
-                self._emit("success", holding)  # recorded by the run's own transaction
             case "finish":
-                await self._finish(holding, "success", *_result(ended.value))
+                await self._finish(holding, "success", *result_of(ended.value))
             case "time out":
                 after = f"ran into its timeout of {holding.job.timeout_ms} ms"
-                await self._finish(holding, "failed", None, ("Timeout", after, _trace(ended.error)), "timeout")
+                await self._finish(holding, "failed", None, ("Timeout", after, trace_of(ended.error)), "timeout")
             case "fail":
-                await self._finish(holding, "failed", None, _error(ended.error))
+                await self._finish(holding, "failed", None, error_of(ended.error))
             case "hand over":
                 await self._release(holding, counts=False)
             case "give up":
@@ -183,33 +180,3 @@ class Runner:
 
     def _emit(self, name: str, holding: Holding, **detail: Any) -> None:
         self.shared.emit(name, holding.job.name, holding.slot, holding.request, holding.attempt, **detail)
-
-
-def _result(value: Any) -> tuple[Any, Any]:
-    """A handler's value as JSON, at most 64 KiB; what can't be kept fails the run, saying so (R15)."""
-    if value is None:
-        return None, None
-    try:
-        size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
-    except (TypeError, ValueError, UnicodeEncodeError, RecursionError) as error:
-        return None, ("ResultError", f"the handler's result is no JSON: {error}. Return plain values.", "")
-    if size > RESULT_BYTES:
-        return None, ("ResultError", f"the handler's result has {size} bytes; at most {RESULT_BYTES} are kept.", "")
-    return value, None
-
-
-def _error(error: BaseException | None) -> tuple[str, str, str]:
-    return (type(error).__name__, _clean(str(error))[:MESSAGE_LETTERS], _trace(error))
-
-
-def _trace(error: BaseException | None) -> str:
-    """The end of a traceback: that is where the fault is named."""
-    return _clean("".join(traceback.format_exception(error)))[-TRACE_LETTERS:] if error is not None else ""
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
-def _short(error: BaseException | None) -> str:
-    return f"{type(error).__name__}: {error}"[:200]

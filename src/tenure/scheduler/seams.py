@@ -6,7 +6,6 @@ Production gives the machine's; tests and simulations give turned clocks, seeds 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import queue
 import random
 import secrets
@@ -79,13 +78,19 @@ class Ended:
 
 
 Told = Callable[[Ended], None]
+Begun = Callable[[], None]
 
 
 class Stage(Protocol):
     """Where handlers run: never where leases are kept (R23)."""
 
-    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
-        """Start a handler; `told` is called once, on the calling loop, when it has ended. Returns how to cancel it."""
+    def play(
+        self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
+    ) -> Callable[[], None]:
+        """Start a handler. Returns how to cancel it.
+
+        On the calling loop `begun` is called when it really runs, then `told`, once, when it has ended.
+        """
         ...
 
     def ping(self, pong: Callable[[], None]) -> None:
@@ -110,16 +115,18 @@ def _tell(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments
             raise
 
 
-async def _await(handler: Handler, arguments: tuple[Any, ...]) -> Any:
-    value = handler(*arguments)
-    return await value if inspect.isawaitable(value) else value
+async def perform(handler: Handler, arguments: tuple[Any, ...], is_async: bool) -> Ended:
+    """Run a handler to its end, whatever that is: nothing it raises reaches the loop it runs on."""
+    try:
+        value = handler(*arguments)
+        return Ended(await value if is_async else value)
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit too
+        return Ended(error=error)
 
 
-def _ended(task: asyncio.Task[Any]) -> Ended:
-    if task.cancelled():
-        return Ended(error=asyncio.CancelledError("the handler was cancelled"))
-    error = task.exception()
-    return Ended(error=error) if error is not None else Ended(task.result())
+def outcome(task: asyncio.Task[Ended]) -> Ended:
+    """How a task of `perform` ended; one that was cancelled before it began has performed nothing."""
+    return Ended(error=asyncio.CancelledError("the handler was cancelled")) if task.cancelled() else task.result()
 
 
 class LoopStage:
@@ -129,24 +136,38 @@ class LoopStage:
         self._loop = loop
         self._threads = Threads(threads)
 
-    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
+    def play(
+        self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
+    ) -> Callable[[], None]:
         engine = asyncio.get_running_loop()
         if not is_async:
-            self._threads.submit(lambda: _tell(engine, told, _call(handler, arguments)))
+            self._threads.submit(lambda: self._in_thread(engine, handler, arguments, begun, told))
             return lambda: None
-        tasks: list[asyncio.Task[Any]] = []
+        tasks: list[asyncio.Task[Ended]] = []
 
         def begin() -> None:
-            task = self._loop.create_task(_await(handler, arguments))
+            _tell(engine, begun)
+            task = self._loop.create_task(perform(handler, arguments, True))
             tasks.append(task)
-            task.add_done_callback(lambda done: _tell(engine, told, _ended(done)))
+            task.add_done_callback(lambda done: _tell(engine, told, outcome(done)))
 
         def cancel() -> None:
             for task in tasks:
                 task.cancel()
 
-        self._loop.call_soon_threadsafe(begin)
+        _tell(self._loop, begin)
         return lambda: _tell(self._loop, cancel)
+
+    @staticmethod
+    def _in_thread(
+        engine: asyncio.AbstractEventLoop, handler: Handler, arguments: tuple[Any, ...], begun: Begun, told: Told
+    ) -> None:
+        _tell(engine, begun)
+        try:
+            ended = Ended(handler(*arguments))
+        except BaseException as error:  # noqa: BLE001 - as in `perform`
+            ended = Ended(error=error)
+        _tell(engine, told, ended)
 
     def ping(self, pong: Callable[[], None]) -> None:
         engine = asyncio.get_running_loop()
@@ -157,39 +178,6 @@ class LoopStage:
 
     def close(self) -> None:
         self._threads.close()
-
-
-class InlineStage:
-    """Everything on the calling loop, for turned clocks; a sync handler takes no time there."""
-
-    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
-        loop = asyncio.get_running_loop()
-        if not is_async:
-            loop.call_soon(lambda: told(_call(handler, arguments)))
-            return lambda: None
-        task = loop.create_task(_await(handler, arguments))
-        task.add_done_callback(lambda done: told(_ended(done)))
-
-        def cancel() -> None:
-            task.cancel()
-
-        return cancel
-
-    def ping(self, pong: Callable[[], None]) -> None:
-        asyncio.get_running_loop().call_soon(pong)
-
-    def deliver(self, call: Callable[[], None]) -> None:
-        call()
-
-    def close(self) -> None:
-        pass
-
-
-def _call(handler: Handler, arguments: tuple[Any, ...]) -> Ended:
-    try:
-        return Ended(handler(*arguments))
-    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome, SystemExit too
-        return Ended(error=error)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from tenure.scheduler.events import Event
 from tenure.scheduler.instance import Health, Instance
 from tenure.scheduler.jobs import Job, document
 from tenure.scheduler.ledger import Page
-from tenure.scheduler.seams import Ended, Handler, Told
+from tenure.scheduler.seams import Begun, Ended, Handler, Told, outcome, perform
 from tenure.stores.contract import Ask, Change, Reading, Record, Store, Transaction, Verdict
 from tenure.stores.memory import MemoryStore
 
@@ -59,18 +59,17 @@ class TurnedStage:
     def __init__(self, loop: TurnedLoop, node: str) -> None:
         self._loop, self.node = loop, node
 
-    def play(self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, told: Told) -> Callable[[], None]:
+    def play(
+        self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
+    ) -> Callable[[], None]:
         engine = on_node(self.node.removesuffix("/handlers"))
 
-        async def perform() -> Ended:
-            try:
-                value = handler(*arguments)
-                return Ended(await value if is_async else value)
-            except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-                return Ended(error=error)
+        async def play() -> Ended:
+            self._loop.call_soon(begun, context=engine)
+            return await perform(handler, arguments, is_async)
 
-        task = self._loop.spawn(self.node, perform())
-        task.add_done_callback(lambda done: told(_outcome(done)), context=engine)
+        task = self._loop.spawn(self.node, play())
+        task.add_done_callback(lambda done: told(outcome(done)), context=engine)
 
         def cancel() -> None:
             # A sync handler can't be cancelled, and here it takes no time.
@@ -88,12 +87,6 @@ class TurnedStage:
 
     def close(self) -> None:
         pass
-
-
-def _outcome(task: asyncio.Task[Ended]) -> Ended:
-    if task.cancelled():
-        return Ended(error=asyncio.CancelledError("the handler was cancelled"))
-    return task.result()
 
 
 class Wire:

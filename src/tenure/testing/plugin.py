@@ -5,8 +5,9 @@ Loaded in every pytest run of an environment that has Tenure, so it imports noth
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,12 +20,5 @@ def tenure_cluster() -> Iterator[Callable[..., Cluster]]:
     """Make clusters: `tenure_cluster(app, 3)`. Each is closed at the test's end, and fails it if a task died unseen."""
     from tenure.testing.cluster import Cluster
 
-    made: list[Cluster] = []
-
-    def make(jobs: Any, n: int = 3, **options: Any) -> Cluster:
-        made.append(Cluster(jobs, n, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.__exit__(None, None, None)
+    with contextlib.ExitStack() as made:
+        yield lambda jobs, n=3, **options: made.enter_context(Cluster(jobs, n, **options))
