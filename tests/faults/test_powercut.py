@@ -215,7 +215,9 @@ async def _stands(path, acknowledged, begun):
 
 def cuts(folder, synchronous, rounds):
     """Many power cuts, as one table row."""
-    told = [cut(folder, synchronous, seed) for seed in range(rounds)]
+    place = folder / synchronous[0].rpartition(" ")[2]
+    place.mkdir()
+    told = [cut(place, synchronous, seed) for seed in range(rounds)]
     acknowledged = sum(count for count, _, _ in told)
     lost = sum(not stands for _, stands, _ in told)
     failed = [failure for _, _, failure in told if failure]
@@ -225,31 +227,29 @@ def cuts(folder, synchronous, rounds):
 
 def test_f11_full_loses_nothing(tmp_path):
     """With synchronous=FULL every acknowledged commit outlives every power cut, and the file opens."""
-    acknowledged, lost, failed = cuts(tmp_path, DURABILITY["full"], 60)
-    assert acknowledged > 300
-    assert lost == 0
-    assert failed == []
+    acknowledged, lost, failed = cuts(tmp_path, DURABILITY["full"], 300)
+    assert acknowledged > 2_500
+    assert (lost, failed) == (0, [])
 
 
 def test_f11_normal_forgets_but_stays_whole(tmp_path):
     """With synchronous=NORMAL commits are forgotten, as its description says, and no file is damaged."""
-    _, lost, failed = cuts(tmp_path, DURABILITY["normal"], 40)
-    assert lost > 5
+    _, lost, failed = cuts(tmp_path, DURABILITY["normal"], 60)
+    assert lost > 10
     assert failed == []
 
 
 def test_f11_the_check_can_fail(tmp_path):
     """Without any sync the same cuts lose and damage: else the test would prove nothing."""
-    _, lost, _ = cuts(tmp_path, ("PRAGMA synchronous = OFF",), 40)
-    assert lost > 10
+    _, lost, failed = cuts(tmp_path, ("PRAGMA synchronous = OFF",), 60)
+    assert lost > 20
+    assert failed
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
-def test_f11_three_hundred_cuts(tmp_path):
-    """The same with 300 cuts each."""
-    acknowledged, lost, failed = cuts(tmp_path, DURABILITY["full"], 300)
-    assert acknowledged > 3_000
+@pytest.mark.timeout(900)
+def test_f11_thousands_of_cuts(tmp_path):
+    """The same with 5,000 cuts."""
+    acknowledged, lost, failed = cuts(tmp_path, DURABILITY["full"], 5_000)
+    assert acknowledged > 50_000
     assert (lost, failed) == (0, [])
-    assert cuts(tmp_path, DURABILITY["normal"], 300)[2] == []
-    assert cuts(tmp_path, ("PRAGMA synchronous = OFF",), 300)[1] > 100

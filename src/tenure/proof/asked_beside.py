@@ -88,6 +88,10 @@ async def the_last_slot_is_told(hall: Hall) -> None:
         same([one.last for one in told.found], [3, 8, None, None], "For each that asks.")
         told = await store.read([Ask("a", before=slot) for slot in (8, 7, 6, 5)])
         same([one.last for one in told.found], [7, 6, 5, None], "Below the slot named, also inside a range.")
+        await done(store, marking("m", mark(5)), marking("n", mark(5, 40), mark(3), mark(9, request="w"), mark(50)))
+        asks = [Ask("m", before=4), *(Ask("n", before=slot) for slot in (51, 50, 42, 41, 20, 6, 5, 4, 3))]
+        wanted = [3, 50, 40, 40, 40, 19, 5, 3, 3, None]
+        same([one.last for one in (await store.read(asks)).found], wanted, "Ranges of any length, in any order.")
 
 
 @question

@@ -165,6 +165,10 @@ async def bodies_are_kept_to_the_byte(hall: Hall) -> None:
             store,
             *(Change(f"all-{at}", 0, body, records=(record("1", 1, body),)) for at, body in enumerate(bodies)),
         )
+        empty = [Change(f"empty-{at}", 0, b"", records=(record("1", 1, b""),)) for at in range(3)]
+        await done(store, *empty)
+        told = (await other.read([Ask(one.name, runs=("1",)) for one in empty])).found
+        same(told, (Found(1, b"", {"1": b""}),) * 3, "Also where all are empty.")
         for way in ("one", "all"):
             asks = [Ask(f"{way}-{place}", runs=("1",)) for place in range(len(bodies))]
             told = (await other.read(asks)).found

@@ -24,7 +24,7 @@ from tenure.proof.hall import (
     same,
     two,
 )
-from tenure.stores.contract import Ask, Change, Found, Outcome, Store
+from tenure.stores.contract import Ask, Change, Found, Outcome, Store, Transaction
 
 DONE, RACED = Outcome.DONE, Outcome.RACED
 
@@ -238,6 +238,7 @@ async def a_transaction_has_its_limit(hall: Hall) -> None:
             committed = await transaction.commit(Change("a", 1, b"late"))
         except TransactionTooLong:
             committed = False
+            hold(await _too_long(transaction), "A rollback says as well that its length had ended it.")
         if committed:  # the store need not bound it where it stands in nobody's way
             same((await found(store, "a")).body, b"late", "What was committed stands.")
         else:
@@ -251,3 +252,12 @@ async def _try(store: Store) -> Outcome | None:
         return (await store.commit([Change("other", version, b"x")])).outcomes[0]
     except StoreUnavailable:
         return None
+
+
+async def _too_long(transaction: Transaction) -> bool:
+    """Whether rolling back says that the transaction was too long."""
+    try:
+        await transaction.rollback()
+    except TransactionTooLong:
+        return True
+    return False

@@ -87,7 +87,7 @@ async def _play(pair: Pair, steps: list[list[Draft] | list[Ask]]) -> None:
             await pair.commit(changes)
         else:
             await pair.read(asks)
-    everything = [Ask(pair.name(short), RUNS, (limit, limit), True) for short in NAMES for limit in (0, 1)]
+    everything = [Ask(pair.name(short), RUNS, (limit, limit), limit * 5 + 4) for short in NAMES for limit in (0, 1)]
     await pair.read(everything)
     await pair.compare(NAMES)
 
@@ -145,7 +145,7 @@ def _steps() -> SearchStrategy[Any]:
         shorts,
         st.lists(st.sampled_from(RUNS), max_size=3).map(tuple),
         st.none() | st.tuples(st.integers(0, 3), st.integers(0, 3)),
-        st.booleans(),
+        st.none() | st.integers(0, 13),
     )
     return st.lists(st.lists(drafts, min_size=1, max_size=5) | st.lists(asks, max_size=4), max_size=12)
 
@@ -173,7 +173,7 @@ async def _live(pair: Pair, steps: list[Ordered]) -> None:
             if step.instance in decided:
                 await pair.commit([decided.pop(step.instance)])
             continue
-        told = Ask(name, (run_id(step.slot), run_id(step.slot, "w")), (1, 1), True)
+        told = Ask(name, (run_id(step.slot), run_id(step.slot, "w")), (1, 1), step.slot + 1)
         now, (found,) = await pair.read([told])
         command = _command(step, found)
         run = run_id(getattr(command, "slot", 0), getattr(command, "request", ""))

@@ -30,6 +30,22 @@ def read(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> Reading:
     return Reading(now, look_up(connection, sql, asks))
 
 
+def plain(asks: Sequence[Ask]) -> bool:
+    """Whether one statement answers it: one name and at most one run, as for a claim."""
+    return len(asks) == 1 and len(asks[0].runs) < 2 and asks[0].beyond is None and asks[0].before is None
+
+
+def read_plain(connection: Executes, sql: Statements, ask: Ask) -> Reading:
+    """As `read`, for what is plain, and without a transaction around it."""
+    run = ask.runs[0] if ask.runs else None
+    now = connection.execute(CLOCK).fetchone()[0]
+    row = connection.execute(sql.page, (ask.name, run)).fetchone()
+    if row is None:
+        return Reading(now, (Found(),))
+    version, body, past = row
+    return Reading(now, (Found(version, body, {} if run is None or past is None else {run: past}),))
+
+
 def look_up(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> tuple[Found, ...]:
     """What stands under the names asked, in their order."""
     bodies = _bodies(connection, sql.document, sql.documents, [ask.name for ask in asks])
@@ -60,7 +76,7 @@ def _bodies(connection: Executes, one: str, many: str, wanted: list[Any]) -> dic
     told, joined = connection.execute(many, (_dumps(wanted),)).fetchone()
     bodies, begin = {}, 0
     for place, *rest, length in json.loads(told):
-        bodies[place] = (joined[begin : begin + length], *rest)
+        bodies[place] = (joined[begin : begin + length] if length else b"", *rest)
         begin += length
     return bodies
 
@@ -150,6 +166,8 @@ def _judge(change: Change, current: dict[str, int], now: int) -> Outcome:
 
 def _apart(changes: list[Change]) -> list[list[Change]]:
     """Groups in which no name comes twice, so that the order within a group means nothing."""
+    if len(changes) < 2:
+        return [changes]
     of_name: dict[str, list[Change]] = {}
     for change in changes:
         of_name.setdefault(change.name, []).append(change)
@@ -164,23 +182,29 @@ def _write(connection: Executes, sql: Statements, changes: list[Change]) -> bool
             connection.execute(statement, (_dumps(deleted),))
     changed = [change for change in changes if change.body is not None and not change.delete]
     if changed:
-        _put(connection, sql.put_one, sql.put, [((one.name, one.version + 1), one.body or b"") for one in changed])
+        _write_documents(connection, sql, changed)
+    marked = [[(one.name, mark) for mark in one.marks] for one in changes if one.marks and not one.delete]
+    noted = [_note(connection, sql, [one for one in row if one is not None]) for row in zip_longest(*marked)]
+    return bool(deleted or changed or any(noted))
+
+
+def _write_documents(connection: Executes, sql: Statements, changes: list[Change]) -> None:
+    """Write documents, and what their changes say of history and marks."""
+    _put(connection, sql.put_one, sql.put, [((one.name, one.version + 1), one.body or b"") for one in changes])
     records = [
         ((change.name, one.run, one.slot, one.status, one.ended, one.keep), one.body)
-        for change in changed
+        for change in changes
+        if change.records
         for one in {record.run: record for record in change.records}.values()
     ]
     if records:
         _put(connection, sql.record_one, sql.record, records)
-    forgotten = [(change.name, run) for change in changed for run in change.forget]
+    forgotten = [(change.name, run) for change in changes for run in change.forget]
     if forgotten:
         connection.execute(sql.forget, (_dumps(forgotten),))
-    trimmed = [(change.name, change.trim) for change in changed if change.trim is not None]
+    trimmed = [(change.name, change.trim) for change in changes if change.trim is not None]
     if trimmed:
         connection.execute(sql.trim, (_dumps(trimmed),))
-    marked = [[(change.name, mark) for mark in change.marks] for change in changes if not change.delete]
-    noted = [_note(connection, sql, [one for one in row if one is not None]) for row in zip_longest(*marked)]
-    return bool(deleted or changed or any(noted))
 
 
 def _put(connection: Executes, one: str, many: str, rows: list[tuple[tuple[Any, ...], bytes]]) -> None:
@@ -188,11 +212,12 @@ def _put(connection: Executes, one: str, many: str, rows: list[tuple[tuple[Any, 
     if len(rows) == 1:
         connection.execute(one, (*rows[0][0], rows[0][1]))
         return
-    begin, placed = 1, []
+    begin, placed = 2, []
     for columns, body in rows:
         placed.append((*columns, begin, len(body)))
         begin += len(body)
-    connection.execute(many, (_dumps(placed), b"".join(body for _, body in rows)))
+    # A byte goes before them all: of an empty blob SQLite makes NULL.
+    connection.execute(many, (_dumps(placed), b"".join((b"|", *(body for _, body in rows)))))
 
 
 def _note(connection: Executes, sql: Statements, marks: list[tuple[str, Mark]]) -> bool:

@@ -134,6 +134,10 @@ class Statements:
     hint: str = "INSERT INTO @hints (name, origin, at) SELECT value, ?2, ?3 FROM json_each(?1)"
     sweep: str = "DELETE FROM @hints WHERE at < ?"
 
+    # A document and at most one record of its history: of one moment without a transaction.
+    page: str = """
+        SELECT version, body, (SELECT body FROM @history WHERE name = ?1 AND run = ?2)
+        FROM @documents WHERE name = ?1"""
     document: str = "SELECT version, body FROM @documents WHERE name = ?"
     # Takes names; gives (place, version, length of the body), and the bodies.
     documents: str = """
@@ -145,12 +149,15 @@ class Statements:
     past: str = """
         SELECT json_group_array(json_array(w.key, length(h.body))), CAST(group_concat(h.body, '') AS BLOB)
         FROM json_each(?) w CROSS JOIN @history h ON h.name = $0 AND h.run = $1"""
-    # Takes rows (name, slot); gives (name, slot, the last one below it with a record, with a mark).
+    # Takes rows (name, slot); gives (name, slot, the last one below it with a record, with a mark). A mark that
+    # spans the slot counts up to it, and of the others the newest end does: so both are found by the index.
     before: str = """
         SELECT json_group_array(json_array($0, $1,
             (SELECT slot FROM @history WHERE name = $0 AND slot < $1 AND instr(run, '#') = 0
                 ORDER BY slot DESC LIMIT 1),
-            (SELECT max(min(until, $1 - 1)) FROM @marks WHERE name = $0 AND slot < $1 AND request = '')))
+            CASE WHEN EXISTS (SELECT 1 FROM @marks
+                    WHERE name = $0 AND request = '' AND until >= $1 - 1 AND slot < $1) THEN $1 - 1
+                ELSE (SELECT max(until) FROM @marks WHERE name = $0 AND request = '' AND until < $1) END))
         FROM json_each(?) w"""
     # Takes names, how many records to keep and to tell; gives (name, rows (run, slot, keep)).
     # The boundary is sought from the newest: a million records may lie beyond it, of which few are told.

@@ -14,13 +14,13 @@ import secrets
 import sqlite3
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from tenure.errors import StoreError, TransactionTooLong
 from tenure.stores.contract import Ask, Change, Mark, Reading, Record, Transaction, Verdict
 from tenure.stores.sqlite.connecting import Connection, Database, abandon, pauses, reopen
-from tenure.stores.sqlite.documents import read
+from tenure.stores.sqlite.documents import plain, read, read_plain
 from tenure.stores.sqlite.file import DatabaseFile
 from tenure.stores.sqlite.refusals import broken, busy, closed, forked, refusal, unanswered
 from tenure.stores.sqlite.schema import BEGIN_READ, COMMIT, DATA_VERSION, statements
@@ -142,7 +142,10 @@ class SqliteStore:
     # --- reading ------------------------------------------------------------------------------------------
 
     async def read(self, asks: Sequence[Ask]) -> Reading:
-        return await self._look(lambda connection: read(connection, self._database.sql, asks))
+        sql = self._database.sql
+        if plain(asks):
+            return await self._look(lambda connection: read_plain(connection, sql, asks[0]), one_statement=True)
+        return await self._look(lambda connection: read(connection, sql, asks))
 
     async def names(self, prefix: str) -> tuple[str, ...]:
         told = await self._look(
@@ -160,24 +163,29 @@ class SqliteStore:
         rows = await self._look(lambda connection: connection.execute(self._database.sql.marks, place).fetchall())
         return tuple(Mark(*row) for row in rows)
 
-    async def _look(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Read in one transaction, so that all is of one moment. Only where SQLite recovers a file does it wait."""
-        began, waits = time.monotonic(), pauses()
+    async def _look(self, work: Callable[[sqlite3.Connection], T], one_statement: bool = False) -> T:
+        """Read at one moment. Only while SQLite recovers a file does it wait, as others do."""
+        began = time.monotonic()
+        waits: Iterator[float] | None = None
         while True:
             self._writing()
             try:
-                return self._look_once(work)
+                return self._look_once(work, one_statement)
             except sqlite3.Error as error:
                 waited = time.monotonic() - began
                 if broken(error):
                     self._drop_reader()
                 if not busy(error) or waited > self.timeout * _PATIENCE:
                     raise refusal(error, self._database.path, waited) from error
+            waits = waits or pauses()
             await asyncio.sleep(next(waits))
 
-    def _look_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._connected()
+    def _look_once(self, work: Callable[[sqlite3.Connection], T], one_statement: bool) -> T:
+        """What a single statement sees is of one moment by itself; several need a transaction."""
+        connection = self._reader or self._connected()
         self._database.file.check()
+        if one_statement:
+            return work(connection)
         connection.execute(BEGIN_READ)
         try:
             answer = work(connection)
@@ -206,8 +214,8 @@ class SqliteStore:
         writer = self._writing()
         loop, began = asyncio.get_running_loop(), time.monotonic()
         answer: asyncio.Future[Verdict] = loop.create_future()
-        writer.put(Call(tuple(changes), answer, began, began + self.timeout * _PATIENCE))
         timer = loop.call_later(self.timeout, self._give_up, answer)
+        writer.put(Call(tuple(changes), answer, began, began + self.timeout * _PATIENCE))
         try:
             return await answer
         finally:

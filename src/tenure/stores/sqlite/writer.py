@@ -101,11 +101,8 @@ class Writer:
     def _more(self, calls: list[Call]) -> list[Call]:
         """These calls and what was asked meanwhile, up to the size of a group."""
         size = sum(len(call.changes) for call in calls)
-        while size < GROUP and not self._stopping:
-            try:
-                call = self._queue.get_nowait()
-            except queue.Empty:
-                break
+        while size < GROUP and not self._stopping and not self._queue.empty():
+            call = self._queue.get()
             if call is None:
                 self._stopping = True
             else:
