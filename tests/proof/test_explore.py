@@ -37,6 +37,7 @@ REACHED: Final[dict[World, tuple[str, ...]]] = {
         "R8 late, wish dropped", "R36 no such wish", "R37 paused", "pause: done", "pause: nothing to do",
         "resume: done", "resume: nothing to do", "trigger: done", "trigger: nothing to do",
     ),
+    worlds.DEPLOYS: ("R46 claimed", "R1 won, manual", "R7 heartbeat blocked"),
     worlds.CLAIMED: ("R46 claimed", "R46 claimed before", "R46 left by a lease"),
 }  # fmt: skip
 
@@ -54,6 +55,15 @@ def test_no_interleaving_of_a_small_world_breaks_a_law(world: World) -> None:
     assert report.breach is None, str(report)
     assert report.complete
     assert set(REACHED[world]) <= set(report.reached)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("world", worlds.LONG, ids=lambda world: world.name)
+def test_no_interleaving_of_a_larger_world_breaks_a_law(world: World) -> None:
+    """More slots, more attempts and more definitions at once."""
+    report = explore(world)
+    print(report)
+    assert report.complete, str(report)
 
 
 def test_instances_without_names_lose_no_branch() -> None:

@@ -269,6 +269,22 @@ def wish_run_twice(job: Job, command: c.Command, now: int, past: Past | None) ->
     return decision
 
 
+def manual_mode_forgotten(job: Job, command: c.Command, now: int, past: Past | None) -> Decision:
+    """A manual run has no say in who may renew a lapsed lease (R7)."""
+    decision = decide(job, command, now, past)
+    if isinstance(command, c.Claim) and command.request and isinstance(decision.answer, c.Won):
+        return decision._replace(job=decision.job._replace(overlap=job.overlap))
+    return decision
+
+
+def claim_only_mode_kept(job: Job, command: c.Command, now: int, past: Past | None) -> Decision:
+    """A run that takes no lease has a say in who may renew one (R46)."""
+    decision = decide(job, command, now, past)
+    if isinstance(command, c.Claim) and command.lease_ms is None and decision.ended:
+        return decision._replace(job=decision.job._replace(overlap=command.overlap))
+    return decision
+
+
 def _but(*laws: str) -> frozenset[str]:
     return frozenset(laws)
 
@@ -299,6 +315,8 @@ FAULTS: Final = (
     Fault("the fence not raised", "S12", worlds.SKIP, fence_not_raised),
     Fault("the fence forgotten by pruning", "S12", worlds.FORGET, fence_forgotten),
     Fault("a lapsed lease renewed beside a live one", "I1", worlds.MANUAL, lapsed_lease_renewed),
+    Fault("the overlap mode of a manual run forgotten", "I1", worlds.MIXED, manual_mode_forgotten),
+    Fault("the overlap mode of a claim-only run kept", "I1", worlds.DEPLOYS, claim_only_mode_kept),
     Fault("a dead run left by a newer win", "R6", worlds.SKIP, dead_run_left),
     Fault("a dead run taken over after a newer win", "R5", worlds.ALLOW, older_run_taken_over),
     Fault("a claim that won told otherwise", "I8a", worlds.SKIP, won_claim_forgotten),

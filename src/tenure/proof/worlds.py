@@ -90,4 +90,48 @@ CLAIMED: Final = World(
     at(0, 1, 30, 40, 41, 60, 61, 90),
     (claim(FIRST, lease_ms=None), claim(NEXT, lease_ms=None), claim(FIRST)),
 )
-WORLDS: Final = (SKIP, THREE, BACK, ALLOW, MIXED, FORGET, FORGET_SKIP, MANUAL, CLAIMED)
+# Three definitions at once: with overlaps, without, and claim-only.
+DEPLOYS: Final = World(
+    "deploys",
+    at(0, 30, 60, 90),
+    (
+        claim(FIRST, overlap="allow"),
+        claim(NEXT, lease_ms=None, overlap="allow"),
+        claim(FIRST, request="w", bound_ms=90 * SECOND),
+    ),
+    wins=3,
+    endings=("success", "handed-over"),
+    start=Job(requests=(Request("w", FIRST, ""),)),
+)
+WORLDS: Final = (SKIP, THREE, BACK, ALLOW, MIXED, FORGET, FORGET_SKIP, MANUAL, CLAIMED, DEPLOYS)
+
+# Those that take minutes and a gigabyte.
+LONG: Final = (
+    World(
+        "skip, three slots",
+        at(0, 1, 30, 40, 41, 59, 60, 70, 71, 90, 119, 120, 121, 150),
+        (claim(FIRST), claim(NEXT), claim(LATER)),
+        wins=5,
+    ),
+    World(
+        "allow, longer",
+        at(0, 1, 30, 41, 59, 60, 71, 90, 119, 120, 121, 150),
+        (claim(FIRST, overlap="allow"), claim(NEXT, overlap="allow")),
+    ),
+    World(
+        "all definitions",
+        at(0, 30, 60, 90),
+        (
+            claim(FIRST, overlap="allow"),
+            claim(NEXT, overlap="allow"),
+            claim(FIRST),
+            claim(NEXT),
+            claim(NEXT, lease_ms=None, overlap="allow"),
+            claim(FIRST, request="w", bound_ms=90 * SECOND),
+            claim(FIRST, request="w", bound_ms=90 * SECOND, overlap="allow"),
+        ),
+        wins=3,
+        endings=("success", "handed-over"),
+        start=Job(requests=(Request("w", FIRST, ""),)),
+    ),
+)
