@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types walls bench prove format clean
+.PHONY: help demo test check lint types walls bench prove docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ prove: $(UV) ## the long proofs, which `make test` leaves out
 
 bench: $(UV) ## measure; prints one table and JSON lines
 	$(RUN) python -m bench $(ARGS)
+
+docs: $(UV) ## draw the diagrams and tables of the documentation anew
+	$(RUN) python docs/draw.py
 
 format: $(UV) ## let ruff rewrite what it can
 	$(RUN) ruff check --fix
