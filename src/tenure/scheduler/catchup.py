@@ -54,7 +54,7 @@ class CatchUp:
             slot = _latest(job, now) if ahead else reckoned_slot
             found = self._recovery(job, slot, page, now)
             for run in found.watch:
-                self.keeper.watch(job, run.slot, run.request, run.lease.until)
+                self.keeper.watch(job, run.slot, run.request, run.lease.until, of=run.lease.holder)
             for run in found.take:
                 self.keeper.watch(job, run.slot, run.request, None, soon=True)
             if found.catch_up is not None:

@@ -120,7 +120,7 @@ class Claims:
             case c.Won():
                 self.runner.start(job, slot, request, answered, answer)
             case c.Running():
-                self.keeper.watch(job, slot, request, answer.until)
+                self.keeper.watch(job, slot, request, answer.until, of=answer.runner)
             case c.Overlaps():
                 self._overlapped(wish, answer)
             case c.Early():
@@ -141,7 +141,7 @@ class Claims:
     def _overlapped(self, wish: Wish, answer: c.Overlaps) -> None:
         job = wish.job
         self._skip(wish, "overlap", by=answer.runner)
-        self.keeper.watch(job, answer.slot, answer.request, answer.until)
+        self.keeper.watch(job, answer.slot, answer.request, answer.until, of=answer.runner)
         gone_until = self.shared.store_clock.boot_of(wish.slot + job.max_late_ms + TOLERANCE)
         self.keeper.watch(job, wish.slot, wish.request, answer.until, gone_until)
 

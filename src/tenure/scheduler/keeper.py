@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from tenure.errors import StoreError
 from tenure.rules import commands as c
@@ -155,8 +155,9 @@ class Keeper:
         gone_until: float | None = None,
         *,
         soon: bool = False,
+        of: str = "",
     ) -> None:
-        """Become, or stay, a backup of this run; `until`: its lease end on the store's clock, if known."""
+        """Become, or stay, a backup of this run; `until`: its lease end (store's clock), `of`: its runner, where known."""
         if job.lease_ms is None or (job.name, slot, request) in self.holdings:
             return
         key = (job.name, slot, request)
@@ -164,7 +165,8 @@ class Keeper:
         if known is None:
             known = self.watches[key] = Watch(job, slot, request, 0.0)
             if gone_until is None:
-                self.shared.emit("backup", job.name, slot, request)
+                detail: dict[str, Any] = {"of": of} if of else {}
+                self.shared.emit("backup", job.name, slot, request, **detail)
         known.lease_end = None if until is None else self.shared.store_clock.boot_of(until)
         known.gone_until = gone_until
         self._set_look(known, soon=soon)
@@ -244,7 +246,7 @@ class Keeper:
             case c.Overlaps():
                 # Its own lease is over, but another run of the job is alive: look again, at that one too.
                 self.watch(job, watch.slot, watch.request, answer.until, watch.gone_until)
-                self.watch(job, answer.slot, answer.request, answer.until)
+                self.watch(job, answer.slot, answer.request, answer.until, of=answer.runner)
             case c.Gone():
                 if watch.gone_until is None or answered.sent >= watch.gone_until:
                     self.forget(watch.key)

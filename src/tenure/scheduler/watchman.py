@@ -107,7 +107,7 @@ class Watchman:
             key = (job.name, run.slot, run.request)
             newest = run.request or page.job.newest is None or run.slot >= page.job.newest
             if key not in keeper.holdings and key not in keeper.watches and newest:
-                keeper.watch(job, run.slot, run.request, run.lease.until)
+                keeper.watch(job, run.slot, run.request, run.lease.until, of=run.lease.holder)
 
     async def _prune(self) -> None:
         """R11, R12: delete what lies beyond each job's limits."""
