@@ -95,6 +95,7 @@ def test_interrupted_it_cleans_up(tmp_path, number, code):
     assert all(map(is_alive, pids))
     assert len(pids) == 3
     process.send_signal(number)
+    process.send_signal(number)  # as launchers do; cleaning up goes on
     process.communicate(timeout=30)
     assert process.returncode == code
     assert not any(map(is_alive, pids))

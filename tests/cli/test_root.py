@@ -106,6 +106,12 @@ def test_wrong_usage_is_one_line(cli, words, says):
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"tenure: {says}\n")
 
 
+def test_ls_is_list(cli):
+    """`ls` is understood where `list` is."""
+    for noun in ("job", "runs", "instance"):
+        assert cli(noun, "ls", "--help").exit_code == 0
+
+
 def test_a_wrong_choice_names_the_nearest(cli):
     """A word that is none of the choices gets the nearest."""
     result = cli("runs", "list", "--status", "sucess")

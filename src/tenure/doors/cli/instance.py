@@ -8,7 +8,7 @@ import click
 
 from tenure.doors.cli.access import Access, store_options, with_store
 from tenure.doors.cli.output import Cell, look, put, put_json, say, table
-from tenure.doors.cli.texts import CONTEXT, exits
+from tenure.doors.cli.texts import CONTEXT, Noun, exits
 
 if TYPE_CHECKING:
     from tenure.scheduler.records import InstanceView, Records
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 HEADS = ("instance", "state", "host", "pid", "version", "clock", "jobs", "running", "backup of")
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Noun, context_settings=CONTEXT)
 def instance() -> None:
     """List the instances that share a store."""
 

@@ -8,7 +8,7 @@ import click
 
 from tenure.doors.cli.access import Access, moment, store_options, with_store
 from tenure.doors.cli.output import Cell, Look, look, pairs, put, put_json, say, table
-from tenure.doors.cli.texts import CONTEXT, exits
+from tenure.doors.cli.texts import CONTEXT, Noun, exits
 
 if TYPE_CHECKING:
     from tenure.scheduler.records import InstanceView, JobView, Records, RunView
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NONE_YET = "no jobs are known here yet. They are registered when an application first starts: tenure run MODULE:OBJECT"
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Noun, context_settings=CONTEXT)
 def job() -> None:
     """List, show, pause, resume and trigger jobs; ask why."""
 

@@ -10,7 +10,7 @@ import click
 
 from tenure.doors.cli.access import Access, moment, store_options, with_store
 from tenure.doors.cli.output import Cell, Look, look, pairs, put, put_json, say, table
-from tenure.doors.cli.texts import CONTEXT, exits
+from tenure.doors.cli.texts import CONTEXT, Noun, exits
 
 if TYPE_CHECKING:
     from tenure.rules.job import Attempt
@@ -22,7 +22,7 @@ LOOK_BACK_MS: Final = 24 * 3_600_000
 HOUR_MS: Final = 3_600_000
 
 
-@click.group(context_settings=CONTEXT)
+@click.group(cls=Noun, context_settings=CONTEXT)
 def runs() -> None:
     """List and show runs, draw their timeline, follow new ones."""
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import click
+
 CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Noun(click.Group):
+    """A group of commands of one noun; `ls` is `list` too."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, "list" if cmd_name == "ls" else cmd_name)
+
 
 _CODES: Final = {
     0: "done",
