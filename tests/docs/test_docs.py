@@ -13,7 +13,7 @@ from tenure import Tenure
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 # Fences at the beginning of a line: the language, and what is to be done with it.
 FENCE = re.compile(r"^```(?P<language>\w*)(?: (?P<how>\w+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -25,7 +25,7 @@ GIVEN = "from tenure import Run, Tenure; app = Tenure('memory://')\n"
 
 
 def name(page):
-    return page.relative_to(DOCS).as_posix()
+    return page.relative_to(ROOT).as_posix()
 
 
 def blocks(language, how=None):
