@@ -157,7 +157,7 @@ class Keeper:
         soon: bool = False,
         of: str = "",
     ) -> None:
-        """Become, or stay, a backup of this run. until: its lease end on the store's clock; of: its runner, if known."""
+        """Become, or stay, a backup of this run. until: its lease end, store time; of: its runner; where known."""
         if job.lease_ms is None or (job.name, slot, request) in self.holdings:
             return
         key = (job.name, slot, request)
