@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +16,7 @@ from tenure.app import Tenure
 from tenure.doors.cli.access import store_file
 from tenure.doors.cli.demo.cast import Cast, Heard
 from tenure.doors.cli.demo.plan import Plan
+from tenure.doors.cli.demo.signals import deaf, ended_in_order
 from tenure.doors.cli.demo.teller import Teller
 from tenure.doors.cli.demo.verdict import close
 from tenure.errors import NotFound
@@ -39,7 +37,7 @@ class Late(Exception):
 
 def perform(plan: Plan, seconds: int | None) -> int:
     """The whole demo; its exit code. Whatever happens, its processes end and its folder is removed."""
-    with _signals(), tempfile.TemporaryDirectory(prefix="tenure-demo-", ignore_cleanup_errors=True) as folder:
+    with ended_in_order(), tempfile.TemporaryDirectory(prefix="tenure-demo-", ignore_cleanup_errors=True) as folder:
         store = _store(plan, Path(folder))
         plan = replace(plan, work_file=str(Path(folder, "work.jsonl")))
         app = Tenure(store)
@@ -48,38 +46,9 @@ def perform(plan: Plan, seconds: int | None) -> int:
             try:
                 return play.perform()
             finally:
-                _deaf()
+                deaf()
                 play.teller.clear()
                 app.close()
-
-
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the demo in order, once; the handlers that were there before come back.
-
-    Cleaning up is not to be interrupted: a launcher may send a signal on that the terminal has sent already.
-    """
-
-    def end(number: int, _: FrameType | None) -> None:
-        _deaf()
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _deaf() -> None:
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _store(plan: Plan, folder: Path) -> str:
