@@ -24,15 +24,16 @@ class Canvas:
         self._rank = {kind: rank for rank, kind in enumerate(importance, 1)}
         self._cells: dict[tuple[int, int], Cell] = {}
 
-    def put(self, x: int, y: int, cell: Cell) -> bool:
-        """Draw a sign; what lies outside is not drawn. Whether it is in the picture now."""
-        if not (0 <= x < self.width and 0 <= y < self.height):
-            return False
+    def put(self, x: int, y: int, cell: Cell) -> None:
+        """Draw a sign; what lies outside is not drawn."""
         there = self._cells.get((x, y))
-        if there is not None and self._rank.get(there.kind, 0) > self._rank.get(cell.kind, 0):
-            return False
-        self._cells[x, y] = cell
-        return True
+        lower = there is not None and self._rank.get(there.kind, 0) > self._rank.get(cell.kind, 0)
+        if 0 <= x < self.width and 0 <= y < self.height and not lower:
+            self._cells[x, y] = cell
+
+    def kinds(self) -> set[str]:
+        """The kinds of sign that are to be seen."""
+        return {cell.kind for cell in self._cells.values()}
 
     def line(self, y: int, colour: bool) -> str:
         """One row as text, without spaces at its end."""

@@ -61,7 +61,6 @@ class _Picture:
         self.columns = width - self.gutter - 2
         self.grid = Canvas(self.columns, ROWS * len(self.names), IMPORTANCE)
         self.slots = Canvas(self.columns, 1, ("skipped", "missed", "ran", "wish"))
-        self.used: set[str] = set()
 
     # --- places -----------------------------------------------------------------------------------------
 
@@ -77,8 +76,7 @@ class _Picture:
         return attempt.started <= self.timeline.until and end >= self.timeline.since
 
     def put(self, x: int, y: int, sign: str, style: str = "", letter: str = "") -> None:
-        if self.grid.put(x, y, Cell(letter or self.signs[sign], style or STYLES.get(sign, ""), sign)):
-            self.used.add(sign)
+        self.grid.put(x, y, Cell(letter or self.signs[sign], style or STYLES.get(sign, ""), sign))
 
     # --- what happened ----------------------------------------------------------------------------------
 
@@ -108,8 +106,7 @@ class _Picture:
 
     def _slot(self, first: int, last: int, sign: str) -> None:
         for x in range(max(first, 0), min(last, self.columns - 1) + 1):
-            if self.slots.put(x, 0, Cell(self.signs[sign], STYLES[sign], sign)):
-                self.used.add(sign)
+            self.slots.put(x, 0, Cell(self.signs[sign], STYLES[sign], sign))
 
     def _bar(self, run: RunView, attempt: Attempt) -> None:
         end_sign, end, silent_from = ending(run, attempt, self.timeline)
@@ -152,7 +149,6 @@ class _Picture:
             self.put(between, y, "link", style, self.signs["dash"])
         if left == right:
             self.put(x - 1, y, "side", style)
-            self.used.add("moved")
             return
         turn = "turn-down" if right > left else "turn-up"
         self.put(x, y, "link", style, self.signs[turn])
@@ -160,7 +156,6 @@ class _Picture:
         for row in way:
             self.put(x, row, "link", style)
         self.put(x, ROWS * right - 1 if right > left else ROWS * right + 1, "down" if right > left else "up", style)
-        self.used.add("moved")
 
     # --- lines ------------------------------------------------------------------------------------------
 
@@ -204,13 +199,16 @@ class _Picture:
         return [(blank + axis.line(0, colour)).rstrip(), (blank + axis.line(1, colour)).rstrip()]
 
     def legend(self, colour: bool) -> list[str]:
-        """What the signs that were used mean."""
+        """What the signs mean that are to be seen."""
+        seen = self.grid.kinds() | self.slots.kinds()
+        if seen & {"up", "down", "side"}:
+            seen.add("moved")
         entries = []
         for name, words in LEGEND.items():
-            if name in self.used:
+            if name in seen:
                 sign = {"number": "2", "moved": self.signs["up"] + self.signs["down"]}.get(name) or self.signs[name]
                 entries.append(f"{sign} {words}")
-        if "tick" in self.used:
+        if "tick" in seen:
             entries.append("(the last heartbeat at its time, those before it evenly)")
         lines = wrapped(entries, self.width, "   ")
         return [f"\x1b[2m{line}\x1b[0m" for line in lines] if colour else lines
