@@ -46,9 +46,18 @@ class DatabaseFile:
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             except FileExistsError:
-                return
+                self._check_rights(path)
             except OSError as error:
                 raise _not_made(self.path, error) from error
+
+    def _check_rights(self, path: Path) -> None:
+        """SQLite says of a read-only folder only that it can't open the file; here the reason is still known."""
+        for place, what in ((path, "file"), (path.parent, "folder")):
+            if not os.access(place, os.R_OK | os.W_OK):
+                raise StoreReadOnly(
+                    f"{path} can't be written: the {what} {place} is read-only for this user. Give it write permission "
+                    f"there, and check that the file system is not mounted read-only."
+                )
 
     def settle(self) -> None:
         """Remember which file it is, and which log: while a connection of ours has read, neither may change."""

@@ -117,11 +117,12 @@ class Statements:
             SELECT m.name, m.slot, m.request FROM json_each(?) w
             CROSS JOIN @marks m ON m.name = $0 AND m.until <= $1)"""
     # Takes rows (name, request, slot, after, why, whom); gives (place, is it covered, slot of the one to extend).
+    # The + keeps the planner from walking all marks by slot: those that end at `after` are few, and found by index.
     neighbours: str = """
         SELECT json_group_array(json_array(w.key,
             EXISTS (SELECT 1 FROM @marks m
                 WHERE m.name = $0 AND m.request = $1 AND m.until >= $2 AND m.slot <= $2),
-            (SELECT max(m.slot) FROM @marks m
+            (SELECT max(+m.slot) FROM @marks m
                 WHERE m.name = $0 AND m.request = '' AND m.until = $3 AND m.why = $4 AND m.whom = $5)))
         FROM json_each(?) w"""
     # Takes rows (name, slot, request, until, count, why, whom, at, by).

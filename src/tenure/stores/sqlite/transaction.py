@@ -93,8 +93,7 @@ class SqliteTransaction:
         try:
             patiently(self._lock, self._database.path, self._database.settings.timeout, lambda: self._unwanted)
         except Exception as error:  # noqa: BLE001 - whatever it was, the one who begins hears of it
-            if self._guarded is not None:
-                self._guarded.end(ROLLBACK)
+            self._end(ROLLBACK)
             self._reply(begun, error)
             return
         end = time.monotonic() + self._limit
