@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["redis_server"]
+
 # Machines are shared and noisy: no example fails because it was slow.
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")

@@ -65,7 +65,7 @@ def test_r42_sqlite_options():
         ("sqlite:///a.db?zzz=1", ["zzz", "timeout"]),
         ("sqlit:///a.db", ["sqlit://", "Did you mean sqlite://?"]),
         ("postgress://h/db", ["Did you mean postgres"]),
-        ("mysql://h/db", ["mysql://", "sqlite:// and memory://"]),
+        ("mysql://h/db", ["mysql://", "sqlite://", " and memory://"]),
         (f"mysql://me:{HIDDEN}@h/db?password={HIDDEN}", ["mysql://me:***@h/db"]),
         ("memory://a/b", ["memory://name"]),
         ("memory://?timeout=1", ["memory://name"]),
@@ -95,7 +95,7 @@ def test_r42_stores_to_come(scheme):
     with pytest.raises(ConfigError) as told:
         store_from_url(f"{scheme}://me:{HIDDEN}@host/db")
     assert f"no store for {scheme}:// yet" in str(told.value)
-    assert "sqlite:// and memory://" in str(told.value)
+    assert " and memory://" in str(told.value)
     assert HIDDEN not in str(told.value)
 
 

@@ -31,8 +31,8 @@ class Row:
 
 
 _POSTGRES: Final = Row(extra="postgres")
-_REDIS: Final = Row(extra="redis")
-_VALKEY: Final = Row(extra="valkey")
+_REDIS: Final = Row("tenure.stores.redis", "RedisStore", "redis")
+_VALKEY: Final = Row("tenure.stores.redis", "RedisStore", "valkey")
 
 STORES: Final = {
     "sqlite": Row("tenure.stores.sqlite", "SqliteStore"),
@@ -85,7 +85,7 @@ def _class(scheme: str, row: Row) -> type:
 
 
 def _existing() -> str:
-    return " and ".join([f"{scheme}://" for scheme, row in STORES.items() if row.module] + ["memory://"])
+    return ", ".join(f"{scheme}://" for scheme, row in STORES.items() if row.module) + " and memory://"
 
 
 def _memory(url: str, options: dict[str, object]) -> MemoryStore:

@@ -1,0 +1,126 @@
+"""What a server must be, and what is worth a warning, when a store is opened (R42, R43)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from tenure.errors import StoreError, StoreReadOnly, StoreTooOld, StoreUnavailable
+from tenure.stores.redis.documents import READ, Call, channel_of
+from tenure.stores.redis.node import Node, code_of
+from tenure.stores.redis.refusals import code, refusal
+from tenure.stores.redis.settings import Settings
+
+OLDEST: Final = (6, 2)
+# Clocks of a cluster's nodes that are further apart than this are worth a sentence.
+_APART_MS: Final = 100
+
+Info = dict[str, str]
+
+
+async def check(masters: list[Node], settings: Settings) -> tuple[str, ...]:
+    """Check all masters. Returns warnings, one sentence each; raises StoreError for what can't be used."""
+    told = await asyncio.gather(*(_ask(node, settings) for node in masters))
+    warnings: dict[str, None] = {}
+    for node, (info, save, publishes) in zip(masters, told, strict=True):
+        if info is None:
+            warnings[f"{node.shown} does not let us look at its settings (INFO), so they were not checked."] = None
+            continue
+        _must(node.shown, info, settings)
+        for warning in _should(node.shown, info, save):
+            warnings[warning] = None
+        if not publishes:
+            warnings[
+                f"{node.shown} does not allow our user to publish on {channel_of(settings.prefix)}, so others hear of "
+                f"changes only when they look: a hand-over takes longer."
+            ] = None
+    clocks = await _clocks(masters)
+    if clocks is not None:
+        warnings[clocks] = None
+    return tuple(warnings)
+
+
+async def _ask(node: Node, settings: Settings) -> tuple[Info | None, str | None, bool]:
+    """INFO, the times of snapshots (None: not told), whether hints may be published."""
+    calls = [
+        Call(["INFO"]),
+        Call(["CONFIG", "GET", "save"]),
+        Call(["PUBLISH", channel_of(settings.prefix), "[]"]),
+        Call(["0", "0"], READ),
+    ]
+    try:
+        (info, save, published, read), _ = await node.ask(calls)
+    except Exception as error:
+        raise refusal(error, node.shown) from error
+    for needed in (read, info):
+        if isinstance(needed, Exception) and (needed is read or code(needed) != "NOPERM"):
+            raise refusal(needed, node.shown) from needed
+    told = None if isinstance(info, Exception) else parsed(info)
+    return told, save[1].decode() if isinstance(save, list) and len(save) == 2 else None, code_of(published) != "NOPERM"
+
+
+def parsed(info: bytes) -> Info:
+    """The lines of INFO."""
+    pairs = (line.partition(":") for line in info.decode(errors="replace").splitlines() if ":" in line)
+    return {name: value for name, _, value in pairs}
+
+
+def _must(shown: str, info: Info, settings: Settings) -> None:
+    version = info.get("redis_version", "0")
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < OLDEST and "valkey_version" not in info:
+        raise StoreTooOld(f"{shown} is Redis {version}, and Tenure needs Redis 6.2 or Valkey 7.2 or newer. Upgrade it.")
+    if info.get("cluster_enabled") == "1" and settings.kind != "cluster":
+        raise StoreError(f"{shown} is a node of a cluster. Write redis+cluster:// with some of its nodes.")
+    if info.get("loading") == "1":
+        raise StoreUnavailable(f"{shown} is loading its data and will answer soon; it is tried again.")
+    if info.get("role") == "slave":
+        raise StoreReadOnly(
+            f"{shown} is a replica of {info.get('master_host')}:{info.get('master_port')} and can't be written. Name "
+            f"the master, or use redis+sentinel:// or redis+cluster://."
+        )
+
+
+def _should(shown: str, info: Info, save: str | None) -> list[str]:
+    warnings = []
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        warnings.append(
+            f"{shown} may evict keys when its memory is full (maxmemory-policy {policy}), and what Tenure knows of "
+            f"runs with them. Set it to noeviction."
+        )
+    if info.get("aof_enabled") == "0":
+        if save == "":
+            warnings.append(
+                f"{shown} writes nothing to disk: after a restart all is forgotten, and runs that ended may run again. "
+                f"Set appendonly yes."
+            )
+        elif save is not None:
+            warnings.append(
+                f"{shown} writes snapshots only: a crash forgets what came after the last one, and runs that ended "
+                f"since may run again. Set appendonly yes."
+            )
+    if int(info.get("connected_slaves", "0")) > 0 and "min_slaves_good_slaves" not in info:
+        warnings.append(
+            f"{shown} has replicas and takes writes also when none is left to copy them, so a failover may forget more "
+            f"than it must and a slot may run twice. Set min-replicas-to-write 1 and min-replicas-max-lag 10."
+        )
+    return warnings
+
+
+async def _clocks(masters: list[Node]) -> str | None:
+    """A warning where the clocks of a cluster's nodes are further apart than asking them takes."""
+    if len(masters) < 2:
+        return None
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    told = await asyncio.gather(*(node.ask([Call(["0", "0"], READ)]) for node in masters), return_exceptions=True)
+    took = (loop.time() - began) * 1000
+    times = [one[0][0][0] for one in told if not isinstance(one, BaseException) and isinstance(one[0][0], list)]
+    apart = max(times, default=0) - min(times, default=0)
+    if apart <= took + _APART_MS:
+        return None
+    return (
+        f"The clocks of the cluster's nodes are {apart / 1000:.1f} s apart: changes of many jobs at once take more "
+        f"rounds, and leases may be taken over later than they must. Synchronise them (NTP)."
+    )
