@@ -17,6 +17,10 @@ from tenure import Tenure
 WORKER = Path(__file__).with_name("fleet_worker.py")
 
 
+def _is(line, what, facts):
+    return line["what"] == what and all(line.get(key) == value for key, value in facts.items())
+
+
 class Fleet:
     """Processes of `fleet_worker.py` on one store. Use it as a context manager: it kills what it started."""
 
@@ -24,6 +28,7 @@ class Fleet:
         self.url, self.lease, self.kind, self.options = url, lease, kind, options
         self.workers = {}
         self.lines = []
+        self._passed = []
         self.failpoint = None
         self._heard = queue.Queue()
         self._number = 0
@@ -51,7 +56,13 @@ class Fleet:
                 self._heard.put(json.loads(line))
 
     def wait(self, what, within=30.0, **facts):
-        """The next told line of that kind with these facts; AssertionError if it does not come in time."""
+        """The next told line of that kind with these facts; AssertionError if it does not come in time.
+
+        Lines that were passed over while another was waited for count, once.
+        """
+        for place, line in enumerate(self._passed):
+            if _is(line, what, facts):
+                return self._passed.pop(place)
         end = time.monotonic() + within
         while True:
             try:
@@ -60,19 +71,21 @@ class Fleet:
                 last = [f"{one['name']} {one['what']} {one.get('event', '')}" for one in self.lines[-8:]]
                 raise AssertionError(f"no {what} {facts} within {within} s; last heard: {last}") from None
             self.lines.append(line)
-            if line["what"] == what and all(line.get(key) == value for key, value in facts.items()):
+            if _is(line, what, facts):
                 return line
+            self._passed.append(line)
 
     def drain(self):
         """All that was told and not yet waited for."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self.lines.append(self._heard.get_nowait())
+                self._passed.append(self.lines[-1])
 
     def of(self, what, **facts):
         """All lines so far of that kind."""
         self.drain()
-        return [one for one in self.lines if one["what"] == what and all(one.get(k) == v for k, v in facts.items())]
+        return [one for one in self.lines if _is(one, what, facts)]
 
     def signal(self, name, number):
         """Send a signal to one that this fleet started."""

@@ -185,9 +185,9 @@ def test_case_r66_a_changed_expression_is_first_seen_when_it_is() -> None:
     job = OneJob()
     job.ask(c.Register("0 3 * * * UTC", "1", "{}", MINUTE), 0)
     job.ask(c.Register("0 4 * * * UTC", "1", "{}", MINUTE), 10 * HOUR)
-    assert job.job.since() == 10 * HOUR
+    assert job.job.since("0 4 * * * UTC") == 10 * HOUR
     job.ask(c.Register("0 3 * * * UTC", "1", "{}", MINUTE), 11 * HOUR)
-    assert job.job.since() == 0
+    assert job.job.since("0 3 * * * UTC") == 0
 
 
 def test_case_r69_unique_per_slot_and_no_overlap_are_both_the_default() -> None:

@@ -75,7 +75,6 @@ def test_lengths_of_time_that_are_refused(written: object, why: str) -> None:
         span(written)  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(raises=OverflowError, reason="span() asks math.isfinite of an int that no float can hold")
 def test_a_number_beyond_all_floats_is_refused_too() -> None:
     """In the same words as every other length that is too long."""
     with pytest.raises(ValueError, match="is longer than eight thousand years"):
@@ -124,15 +123,14 @@ def test_instants_as_text(ms: int, text: str) -> None:
     assert instant(text, NOW) == ms
 
 
-@pytest.mark.xfail(reason="iso() takes the year from strftime, which does not pad it to four digits")
 def test_years_before_1000_have_four_digits_too() -> None:
     """RFC 3339 knows no others."""
     assert iso(-62_135_596_800_000) == "0001-01-01T00:00:00Z"
 
 
-@given(st.integers(-30_610_224_000_000, LAST))
+@given(st.integers(-62_135_596_800_000, LAST))
 def test_every_instant_goes_there_and_back(ms: int) -> None:
-    """By text and by datetime, from the year 1000 to the year 9999."""
+    """By text and by datetime, from the year 1 to the year 9999."""
     assert instant(aware(ms), NOW) == ms
     assert instant(iso(ms), NOW) == ms
     assert aware(ms).tzinfo is UTC

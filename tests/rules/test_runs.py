@@ -208,6 +208,26 @@ def test_r07_the_mode_of_the_newest_run_won_decides_on_renewals() -> None:
     assert job.beat(0, "a", 40 * S) == c.Renewed(40 * S + LEASE)
 
 
+def test_r07_under_allow_nobody_is_in_the_way() -> None:
+    """Neither of a takeover, nor of a lapsed lease that the claim which won it renews."""
+    job = OneJob()
+    job.claim(0, "a", 0, overlap="allow")
+    job.ask(c.Trigger("w", "me"), 30 * S)
+    job.claim(30 * S, "m", 30 * S, request="w", overlap="allow")
+    assert isinstance(job.claim(0, "a", 31 * S, overlap="allow"), c.Won)
+    assert isinstance(job.takeover(0, "b", 61 * S, overlap="allow"), c.Won)
+    assert isinstance(job.beat(30 * S, "m", 61 * S, request="w"), c.Renewed)
+
+
+def test_r07_a_lease_that_is_live_is_renewed_whoever_else_is() -> None:
+    """An instance of an old definition started an older slot beside it: only lapsed leases wait."""
+    job = OneJob()
+    job.claim(20 * S, "b", 20 * S)
+    job.claim(0, "a", 21 * S, overlap="allow")
+    assert job.beat(20 * S, "b", 22 * S) == c.Renewed(22 * S + LEASE)
+    assert job.beat(0, "a", 22 * S) == c.Renewed(22 * S + LEASE)
+
+
 def test_r07_a_manual_run_under_skip_keeps_a_lapsed_run_of_an_old_definition_out() -> None:
     """Slot 0 was won by a definition that allowed overlaps, the wish by one that does not."""
     job = OneJob()
@@ -223,6 +243,11 @@ def test_r07_an_older_slot_won_under_allow_does_not_change_the_mode() -> None:
     job.claim(20 * S, "b", 20 * S)
     job.claim(0, "a", 21 * S, overlap="allow")
     assert (job.job.newest, job.job.overlap) == (20 * S, "skip")
+
+
+def test_r08_the_tolerance_is_ten_seconds() -> None:
+    """For the clocks and the network, on top of every bound."""
+    assert TOLERANCE == 10 * S
 
 
 @pytest.mark.parametrize("bound", [0, BOUND, 300 * S])

@@ -25,6 +25,11 @@ def _ended(slot: int = 0, *, after: int = S, **options: object) -> OneJob:
     return job
 
 
+def test_r11_a_record_is_kept_for_a_minute_more() -> None:
+    """Than any claim may be late, and than the lease of the run it tells of."""
+    assert KEPT == MINUTE
+
+
 def test_r11_ended_runs_beyond_the_history_are_forgotten() -> None:
     """The oldest go, as many as are beyond; the floor is the highest slot among them."""
     job = OneJob()

@@ -18,7 +18,7 @@ def running(slot, until, *, released=False, request=""):
 
 
 def recover(job, latest, past=None, told=None, *, now=HOUR + 1_000):
-    return timers.recovery(job, latest, past, told, now, 300_000, 60_000)
+    return timers.recovery(job, latest, past, told, now, schedule="s", catch_up_ms=300_000, max_late_ms=60_000)
 
 
 @given(st.floats(0, 1e12), st.integers(1, 60_000), draws)

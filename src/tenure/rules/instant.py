@@ -36,7 +36,7 @@ def span(value: float | str | timedelta) -> int:
         raise ValueError(f"is no length of time; {_SPAN_HELP}.")
     elif isinstance(value, str):
         ms = _span_of_text(value.strip())
-    elif not math.isfinite(value):
+    elif not -math.inf < value < math.inf:  # not isfinite(), which can't take an int beyond all floats
         raise ValueError(f"is no length of time; {_SPAN_HELP}.")
     else:
         ms = value * SECOND
@@ -74,7 +74,7 @@ def span_words(ms: int) -> str:
 
 def iso(ms: int) -> str:
     """An instant as RFC 3339 in UTC with `Z`; milliseconds only where there are any."""
-    moment = datetime.fromtimestamp(ms // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    moment = datetime.fromtimestamp(ms // SECOND, UTC).isoformat().removesuffix("+00:00")
     rest = ms % SECOND
     return f"{moment}.{rest:03d}Z" if rest else f"{moment}Z"
 

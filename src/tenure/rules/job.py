@@ -143,9 +143,9 @@ class Job(NamedTuple):
                 return run
         return None
 
-    def since(self) -> int | None:
-        """When the schedule in force was first seen; no slot before it is caught up (R29a)."""
-        return self.seen[-1][1] if self.seen else None
+    def since(self, schedule: str) -> int | None:
+        """When this schedule was first seen here; no slot before that is caught up (R29a)."""
+        return next((at for seen, at in self.seen if seen == schedule), None)
 
 
 EMPTY: Final = Job()

@@ -80,16 +80,18 @@ class Recovery(NamedTuple):
     missed: tuple[int, int] | None
 
 
-def recovery(  # noqa: PLR0917 - one fact each, all needed
+def recovery(
     job: Job,
     latest: int | None,
     past: Past | None,
     told: int | None,
     now: int,
+    *,
+    schedule: str,
     catch_up_ms: int,
     max_late_ms: int,
 ) -> Recovery:
-    """R29 and R36a for one job.
+    """R29 and R36a for one job, by an instance that knows it with this `schedule`.
 
     latest: the latest slot that is due; past: its record, if it ended; told: the highest slot below it with a
     record or a mark. missed: (after, until) between which slots passed that nobody has spoken of.
@@ -103,7 +105,7 @@ def recovery(  # noqa: PLR0917 - one fact each, all needed
             take.append(run)
     if latest is None:
         return Recovery(tuple(watch), tuple(take), None, None)
-    since = job.since()
+    since = job.since(schedule)
     fresh = since is not None and latest >= since
     new = past is None and job.find(latest, "") is None and (job.newest is None or job.newest < latest)
     in_time = now - latest < catch_up_ms

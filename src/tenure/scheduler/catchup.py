@@ -72,7 +72,16 @@ class CatchUp:
 
     def _recovery(self, job: Job, slot: int | None, page: Page, now: int) -> timers.Recovery:
         past = page.past.get(run_id(slot)) if slot is not None else None
-        return timers.recovery(page.job, slot, past, page.found.last, now, job.catch_up_ms, job.max_late_ms)
+        return timers.recovery(
+            page.job,
+            slot,
+            past,
+            page.found.last,
+            now,
+            schedule=job.schedule.identity if job.schedule is not None else "",
+            catch_up_ms=job.catch_up_ms,
+            max_late_ms=job.max_late_ms,
+        )
 
     def _missed(self, job: Job, after: int, until: int) -> list[Order]:
         """The range as a command, with its true first and last slot."""

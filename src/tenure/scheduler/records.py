@@ -150,7 +150,7 @@ class Records:
             last,
             running,
             page.found.version,
-            page.job.since(),
+            page.job.since(page.job.definition.schedule) if page.job.definition else None,
         )
 
     async def runs(

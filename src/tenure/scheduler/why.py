@@ -98,7 +98,7 @@ def _of_mark(job: str, mark: Mark) -> str:
 def _of_nothing(page: Page, slot: int, now: int, told: dict[str, Any]) -> tuple[str, str]:
     """There is neither a run nor a mark: what the document alone can say."""
     job = page.job
-    since = job.since()
+    since = job.since(job.definition.schedule) if job.definition else None
     if slot > now:
         return "not due", f"It is not due yet; it comes in {span_words(slot - now)}."
     if job.floor is not None and slot <= job.floor:
