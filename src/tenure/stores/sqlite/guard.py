@@ -104,7 +104,8 @@ class GuardedConnection(Connection):
                 raise
 
     def cursor(self, factory: Any = None, /) -> Any:
-        cursor = super().cursor(factory or GuardedCursor)
+        with self.guard():
+            cursor = super().cursor(factory or GuardedCursor)
         self._cursors.add(cursor)
         return cursor
 
