@@ -182,6 +182,16 @@ async def test_r45a_a_forked_child_is_refused(opened, script):
         else:
             raise AssertionError("it was run")
         await store.close()
+        try:
+            await SqliteStore(url).open()
+        except StoreError as error:
+            assert "fork" in str(error), error
+        else:
+            raise AssertionError("a file that the parent has open was opened again")
+        own = SqliteStore(url.replace("a.db", "child.db"))
+        await own.open()
+        assert (await own.commit([Change("a", (await own.read([Ask("a")])).found[0].version, b"x")])).outcomes
+        await own.close()
 
     async def main():
         store, other = SqliteStore(url), SqliteStore(url)

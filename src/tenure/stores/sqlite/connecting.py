@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tenure.errors import StoreCorrupt, StoreError, StoreTooOld
-from tenure.stores.sqlite.file import DatabaseFile
-from tenure.stores.sqlite.refusals import busy, refusal
+from tenure.stores.sqlite.file import DatabaseFile, Identity
+from tenure.stores.sqlite.refusals import busy, forked, refusal
 from tenure.stores.sqlite.schema import (
     BEGIN_WRITE,
     CLOCK,
@@ -56,17 +56,22 @@ class Plain:
         return sqlite3.Cursor(self._connection).execute(sql, parameters)
 
 
-_connections: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
+# The open connections of this process, and the files that its parent had open when it was forked.
+_connections: weakref.WeakKeyDictionary[sqlite3.Connection, Identity | None] = weakref.WeakKeyDictionary()
+_inherited: set[Identity | None] = set()
 
 
 def _leave_to_the_parent() -> None:
-    """In a forked child: never let an inherited connection be freed.
+    """In a forked child: neither free an inherited connection, nor open its file again.
 
-    Freeing one closes it, and that waits for a lock which a thread of the parent may have held at the fork, or
-    gives up what is written half. What is leaked is some memory and two descriptors.
+    Freeing one closes it, and that waits for a lock which a thread of the parent may have held at the fork (one
+    child in some hundred hung). And SQLite keeps for each file which locks this process holds: after a
+    fork that is what the parent held, so a new connection would take none and the file would be damaged.
+    What is leaked is some memory and two descriptors.
     """
-    for connection in tuple(_connections):
+    for connection, identity in tuple(_connections.items()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        _inherited.add(identity)
 
 
 if hasattr(os, "register_at_fork"):
@@ -86,9 +91,17 @@ class Database:
     def path(self) -> str:
         return self.file.path
 
+    @property
+    def patience(self) -> float:
+        """For how many seconds of a call's time a lock is asked for; the rest is for the answer to travel."""
+        return self.settings.timeout * 0.9
+
 
 def connect(database: Database, factory: type[C]) -> C:
     """A connection in autocommit mode, of the durability asked for, that never waits for a lock by itself."""
+    identity = database.file.identity()
+    if identity in _inherited:
+        raise forked(database.path)
     connection = sqlite3.connect(
         Path(database.path).as_uri() + "?mode=rw",  # never makes a file: one that is gone stays gone
         uri=True,
@@ -97,12 +110,12 @@ def connect(database: Database, factory: type[C]) -> C:
         check_same_thread=False,
         factory=factory,
     )
-    _connections.add(connection)
+    _connections[connection] = identity
     try:
         for pragma in (*DURABILITY[database.settings.synchronous], LEAN):
             Plain(connection).execute(pragma).fetchall()
     except BaseException:
-        sqlite3.Connection.close(connection)
+        close(connection)
         raise
     return connection
 
@@ -170,7 +183,13 @@ def abandon(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute(ROLLBACK)
     with contextlib.suppress(sqlite3.Error):
-        connection.close()
+        close(connection)
+
+
+def close(connection: sqlite3.Connection) -> None:
+    """Close it, past a guard that it may have."""
+    _connections.pop(connection, None)
+    sqlite3.Connection.close(connection)
 
 
 def _check_library(connection: sqlite3.Connection, path: str) -> None:

@@ -21,6 +21,9 @@ _NETWORK: Final = {
 # A file system in user space is taken for a network's, but for those known to keep files on this machine.
 _LOCAL_FUSE: Final = {"fuse.bindfs", "fuse.cryfs", "fuse.encfs", "fuse.fuse-overlayfs", "fuse.gocryptfs"}
 
+# A file's device and number: the same file, whatever its name.
+Identity = tuple[int, int]
+
 # Closing any descriptor of a file drops all locks that this process holds on it: nobody opens a new file of
 # ours between its creation and that close.
 _creating = threading.Lock()
@@ -32,8 +35,8 @@ class DatabaseFile:
     def __init__(self, path: str) -> None:
         self.path = str(Path(path).absolute())
         self._wal = ""
-        self._known: tuple[int, int] | None = None
-        self._known_wal: tuple[int, int] | None = None
+        self._known: Identity | None = None
+        self._known_wal: Identity | None = None
 
     def create(self) -> None:
         """Make the file where there is none, readable by its owner alone. Raises StoreError with a sentence."""
@@ -58,6 +61,10 @@ class DatabaseFile:
                     f"{path} can't be written: the {what} {place} is read-only for this user. Give it write permission "
                     f"there, and check that the file system is not mounted read-only."
                 )
+
+    def identity(self) -> Identity | None:
+        """Which file it is now; None where there is none."""
+        return _identity(self.path)
 
     def settle(self) -> None:
         """Remember which file it is, and which log: while a connection of ours has read, neither may change."""
@@ -105,7 +112,7 @@ def _mounts() -> str:
         return ""  # no Linux: nothing is known, and nothing is refused
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _identity(path: str) -> Identity | None:
     try:
         found = os.stat(path)  # noqa: PTH116 - Path.stat takes three times as long, and this is asked at every call
     except (FileNotFoundError, NotADirectoryError):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn, Self
 
 from tenure.errors import StoreError
-from tenure.stores.sqlite.connecting import Connection
+from tenure.stores.sqlite.connecting import Connection, close
 from tenure.stores.sqlite.refusals import code
 from tenure.stores.sqlite.schema import ROLLBACK
 
@@ -69,7 +69,7 @@ class GuardedConnection(Connection):
             with contextlib.suppress(sqlite3.Error):
                 if self.in_transaction:
                     sqlite3.Cursor(self).execute(ROLLBACK)
-            super().close()
+            close(self)
 
     def check(self) -> None:
         """Raise where the transaction has ended, be it by SQLite alone; the caller holds the lock."""

@@ -106,8 +106,8 @@ def gone(path: str) -> StoreGone:
 def forked(path: str) -> StoreError:
     """A child of fork() uses its parent's store."""
     return StoreError(
-        f"{path} was opened before this process was forked, and SQLite can't be shared across a fork. "
-        f"Open the store after the fork, in the process that uses it."
+        f"{path} was open when this process was forked, and SQLite can't be shared across a fork. Open the store "
+        f"only after the fork, in each process that uses it, or start processes by spawn."
     )
 
 
@@ -116,9 +116,9 @@ def closed(path: str) -> StoreError:
     return StoreError(f"The store {path} is not open. Call open() first; once closed it can't be used again.")
 
 
-def unanswered(path: str, seconds: float) -> StoreUnavailable:
+def unanswered(path: str, seconds: float, asked: str = "a commit") -> StoreUnavailable:
     """The disk or the machine stands still."""
     return StoreUnavailable(
-        f"{path} did not answer a commit within {seconds:g} s, so whether it was applied is not known. Check the "
-        f"disk; Tenure reads again before it acts."
+        f"{path} did not answer {asked} within {seconds:g} s, so whether it was applied is not known. Check the disk; "
+        f"Tenure reads again before it acts."
     )

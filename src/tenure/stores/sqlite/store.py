@@ -33,8 +33,6 @@ T = TypeVar("T")
 # How often `watch` looks whether another process has written, and how often while looking fails.
 POLL_SECONDS: Final = 0.1
 POLL_FAILED_SECONDS: Final = 1.0
-# Of a call's time, the part in which a lock is asked for: the rest is for the answer to travel.
-_PATIENCE: Final = 0.9
 
 
 class SqliteStore:
@@ -175,7 +173,7 @@ class SqliteStore:
                 waited = time.monotonic() - began
                 if broken(error):
                     self._drop_reader()
-                if not busy(error) or waited > self.timeout * _PATIENCE:
+                if not busy(error) or waited > self._database.patience:
                     raise refusal(error, self._database.path, waited) from error
             waits = waits or pauses()
             await asyncio.sleep(next(waits))
@@ -215,7 +213,7 @@ class SqliteStore:
         loop, began = asyncio.get_running_loop(), time.monotonic()
         answer: asyncio.Future[Verdict] = loop.create_future()
         timer = loop.call_later(self.timeout, self._give_up, answer)
-        writer.put(Call(tuple(changes), answer, began, began + self.timeout * _PATIENCE))
+        writer.put(Call(tuple(changes), answer, began, began + self._database.patience))
         try:
             return await answer
         finally:

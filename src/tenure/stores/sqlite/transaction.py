@@ -50,11 +50,15 @@ class SqliteTransaction:
         """Get the file's write lock. Raises StoreBusy where others keep it."""
         begun: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._run, args=(begun,), name="tenure-sqlite-transaction", daemon=True).start()
+        seconds = self._database.settings.timeout
         try:
-            await begun
-        except BaseException:
+            async with asyncio.timeout(seconds):
+                await begun
+        except BaseException as error:
             self._unwanted = True
             self._jobs.put(lambda: self._end(ROLLBACK))
+            if isinstance(error, TimeoutError):
+                raise unanswered(self._database.path, seconds, "while a transaction was begun") from None
             raise
         self.connection = self._guarded
 
@@ -91,7 +95,7 @@ class SqliteTransaction:
 
     def _run(self, begun: asyncio.Future[None]) -> None:
         try:
-            patiently(self._lock, self._database.path, self._database.settings.timeout, lambda: self._unwanted)
+            patiently(self._lock, self._database.path, self._database.patience, lambda: self._unwanted)
         except Exception as error:  # noqa: BLE001 - whatever it was, the one who begins hears of it
             self._end(ROLLBACK)
             self._reply(begun, error)

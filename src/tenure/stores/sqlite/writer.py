@@ -21,7 +21,7 @@ from tenure.errors import StoreError
 from tenure.stores.contract import Change, Outcome, Verdict
 from tenure.stores.sqlite.connecting import Database, abandon, patiently, pauses, reopen, set_up
 from tenure.stores.sqlite.documents import Applied, apply, hint
-from tenure.stores.sqlite.refusals import broken, busy, refusal, uncertain
+from tenure.stores.sqlite.refusals import broken, busy, refusal, unanswered, uncertain
 from tenure.stores.sqlite.schema import BEGIN_WRITE, COMMIT, ROLLBACK
 
 # More changes than this wait for the next transaction: other processes want their turn.
@@ -61,10 +61,14 @@ class Writer:
     async def start(self) -> None:
         """Set the file up, in the thread. Raises StoreError; the thread has ended then."""
         self._thread.start()
+        seconds = self._database.settings.timeout
         try:
-            await self._opened
-        except BaseException:
+            async with asyncio.timeout(seconds):
+                await self._opened
+        except BaseException as error:
             self._queue.put(None)
+            if isinstance(error, TimeoutError):
+                raise unanswered(self._database.path, seconds, "while it was opened") from None
             raise
 
     def put(self, call: Call) -> None:
@@ -72,17 +76,19 @@ class Writer:
         self._queue.put(call)
 
     async def stop(self) -> None:
-        """Finish what was asked, close the connection, end the thread."""
+        """Finish what was asked, close the connection, end the thread; one that the disk holds is left behind."""
         self._queue.put(None)
-        await self._ended
-        self._thread.join()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._database.settings.timeout):
+                await self._ended
+            self._thread.join()
 
     # --- in the thread ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             set_it_up = functools.partial(set_up, self._database)
-            self._connection = patiently(set_it_up, self._database.path, self._database.settings.timeout)
+            self._connection = patiently(set_it_up, self._database.path, self._database.patience)
         except Exception as error:  # noqa: BLE001 - whatever it was, the one who opens hears of it
             self._on_loop(_settle, self._opened, error)
         else:
