@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenure.proof.onejob import OneJob, claim
 from tenure.rules import commands as c
 from tenure.rules.instant import DAY
-from tenure.rules.job import Definition, Job, Mark, Request
+from tenure.rules.job import Attempt, Definition, Job, Mark, Past, Request
 from tenure.rules.runs import KEPT, REQUESTS, SCHEDULES, TAKEN, TOLERANCE, decide
 from tenure.rules.timers import recovery
 
@@ -119,6 +119,17 @@ def test_r36_a_wish_that_runs_is_known_however_many_came_after_it() -> None:
     assert job.job is before
 
 
+def test_r36_a_wish_made_at_the_very_time_of_a_slot_is_another_run() -> None:
+    """Both stand in the document; what happens to one leaves the other as it was."""
+    job = _wished()
+    job.claim(0, "a", 0, overlap="allow")
+    job.claim(0, "m", 0, request="w", overlap="allow")
+    job.beat(0, "m", S, request="w")
+    assert [(run.id, run.lease.until) for run in job.job.runs] == [("0", LEASE), ("0#w", S + LEASE)]
+    job.finish(0, "a", 2 * S)
+    assert [run.id for run in job.job.runs] == ["0#w"]
+
+
 def test_r36_a_claim_of_an_unknown_wish_runs_nothing() -> None:
     """It was claimed and forgotten, or never told."""
     assert OneJob().claim(0, "a", 0, request="w") == c.Ended("forgotten")
@@ -179,7 +190,7 @@ def test_r36_only_so_many_wishes_wait() -> None:
 def test_r36a_slots_nobody_was_there_for_are_a_mark() -> None:
     """From, to, how many and who says so."""
     job = OneJob()
-    job.ask(c.Missed(0, 5 * MINUTE, 6, "me"), DAY)
+    assert job.ask(c.Missed(0, 5 * MINUTE, 6, "me"), DAY) == c.Noted(changed=True)
     assert job.marks == [Mark(0, 5 * MINUTE, 6, "missed", "", DAY, "me")]
     assert job.last.job is job.job
 
@@ -212,8 +223,8 @@ def test_r46_the_winner_of_a_claim_only_slot_is_recorded_as_ended() -> None:
     job = OneJob()
     assert job.claim(0, "a", 5, lease_ms=None) == c.Won(1, "a", 1, 5, "schedule")
     assert job.job.runs == ()
-    past = job.past(0)
-    assert (past.status, past.lease_ms, past.attempts[0].how) == ("claimed", 0, "claimed")
+    attempt = Attempt(1, "a", "runner of a", "schedule", 1, 5, 5, 0, 5, "claimed")
+    assert job.past(0) == Past(0, "", "claimed", 5, 0, 0, (attempt,))
     assert job.claim(0, "b", 6, lease_ms=None) == c.Ended("claimed")
     again = job.claim(0, "a", 7, lease_ms=None)
     assert again == c.Won(1, "a", 1, 7, "schedule")
