@@ -30,7 +30,7 @@ class Row:
     extra: str = ""
 
 
-_POSTGRES: Final = Row(extra="postgres")
+_POSTGRES: Final = Row("tenure.stores.postgres", "PostgresStore", "postgres")
 _REDIS: Final = Row("tenure.stores.redis", "RedisStore", "redis")
 _VALKEY: Final = Row("tenure.stores.redis", "RedisStore", "valkey")
 

@@ -1,0 +1,202 @@
+"""R39: the user's own writes and one change of ours in one transaction, on a connection of its own.
+
+The document's row is locked at the end only, between `read` and `commit`: until then heartbeats go on, and
+from then on batched commits pass over the row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from tenure.errors import StoreError, StoreUnavailable
+from tenure.stores.contract import Ask, Change, Outcome, Reading
+from tenure.stores.postgres.connecting import Link, Links
+from tenure.stores.postgres.documents import IDLE, Hints, apply, read
+from tenure.stores.postgres.refusals import forked, lost, refusal, unanswered, unconfirmed
+from tenure.stores.postgres.statements import Statements
+
+T = TypeVar("T")
+
+_ENDS_ITSELF = (
+    "run.transaction() ends its transaction itself, at the end of its block. Leave the block, or raise to roll back."
+)
+
+
+def _refuse() -> NoReturn:
+    raise StoreError(_ENDS_ITSELF)
+
+
+class GuardedAsyncConnection(psycopg.AsyncConnection[Any]):
+    """What an async handler gets: psycopg's own, that leaves the end of the transaction to us."""
+
+    async def commit(self) -> None:
+        _refuse()
+
+    async def rollback(self) -> None:
+        _refuse()
+
+    async def close(self) -> None:
+        _refuse()
+
+    def __del__(self, *_: Any) -> None:
+        """Nothing: the connection behind it is another's."""
+
+
+class GuardedConnection(psycopg.Connection[Any]):
+    """What a sync handler gets, in its own thread."""
+
+    def commit(self) -> None:
+        _refuse()
+
+    def rollback(self) -> None:
+        _refuse()
+
+    def close(self) -> None:
+        _refuse()
+
+    def __del__(self, *_: Any) -> None:
+        """Nothing: the connection behind it is another's."""
+
+
+class PostgresTransaction:
+    """One transaction; see the contract. `told` hears of a document changed with a hint."""
+
+    def __init__(
+        self,
+        links: Links,
+        sql: Statements,
+        hints: Hints,
+        seconds: float,
+        told: Callable[[frozenset[str]], None],
+    ) -> None:
+        self._links, self._sql, self._hints, self._seconds, self._told = links, sql, hints, seconds, told
+        self._pid = os.getpid()
+        self._link: Link | None = None
+        self._guarded: Any = None
+        self._began: Any = None
+        self._where = ""
+
+    async def begin(self) -> None:
+        """Get a connection and begin. Raises StoreError."""
+        for tried in (1, 2):
+            link = await self._links.lend(self._seconds)
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await link.execute("BEGIN")
+                    ((self._began,),) = await link.rows("SELECT pg_catalog.now()", ())
+            except psycopg.Error as error:
+                await self._abandon(link)
+                if tried == 2 or not lost(error):  # a kept connection may have broken unnoticed
+                    raise refusal(error, link.where) from error
+            except TimeoutError:
+                await self._abandon(link)
+                raise unanswered(link.where, self._seconds, "BEGIN") from None
+            except BaseException:
+                await self._abandon(link)
+                raise
+            else:
+                self._link, self._where = link, link.where
+                return
+
+    async def _abandon(self, link: Link) -> None:
+        link.pgconn.finish()
+        await self._links.back(link)
+
+    @property
+    def connection(self) -> Any:
+        """psycopg's AsyncConnection where a loop runs, else its Connection; asked for once, by the handler."""
+        if self._guarded is None and self._link is not None:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                self._guarded = GuardedConnection(self._link.pgconn)
+            else:
+                self._guarded = GuardedAsyncConnection(self._link.pgconn)
+            self._guarded.prepare_threshold = self._link.prepare_threshold
+            if self._link.origin is not None:
+                self._guarded.row_factory = self._link.origin.row_factory
+        return self._guarded
+
+    @connection.setter
+    def connection(self, _: Any) -> None:
+        raise AttributeError("the connection of a transaction is not to be replaced")
+
+    async def read(self, ask: Ask) -> Reading:
+        async def work(link: Link) -> Reading:
+            ((now, began, _),) = await link.rows(self._sql.lock_one, {"name": ask.name, "idle": IDLE})
+            if began != self._began:
+                raise StoreError(f"{_ENDS_ITSELF} It was ended by a COMMIT or ROLLBACK of the handler's own.")
+            return await read(link, self._sql, [ask], now)
+
+        return await self._ask(work)
+
+    async def commit(self, change: Change | None) -> bool:
+        """As the contract says. What a standby did not confirm, or no answer came to, is unknown: StoreUnavailable."""
+        done = await self._ask(lambda link: self._write(link, change))
+        if not done:
+            await self.rollback()
+            return False
+        await self._ask(self._commit)
+        await self._end()
+        if change is not None and change.hint:
+            self._told(frozenset((change.name,)))
+        return True
+
+    async def _write(self, link: Link, change: Change | None) -> bool:
+        if link.info.transaction_status != TransactionStatus.INTRANS:
+            raise StoreError(f"A statement in run.transaction() had failed, or ended it. {_ENDS_ITSELF}")
+        if change is None:
+            return True
+        verdict, _ = await apply(link, self._sql, self._hints, [change])
+        return verdict.outcomes[0] is Outcome.DONE
+
+    async def _commit(self, link: Link) -> None:
+        fresh = Link.around(link)  # hears the warnings, which went to the handler's connection
+        await fresh.execute("COMMIT")
+        if fresh.warnings:
+            raise unconfirmed(link.where, fresh.warnings[0])
+
+    async def rollback(self) -> None:
+        if self._link is not None and os.getpid() == self._pid:
+            with contextlib.suppress(psycopg.Error, TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._link.undo()
+            await self._end()
+
+    async def _end(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            await self._links.back(link)
+
+    async def _ask(self, work: Callable[[Link], Awaitable[T]]) -> T:
+        """Do it; whatever goes wrong ends the transaction, and the connection where it is no good any more."""
+        if os.getpid() != self._pid:
+            raise forked(self._where)
+        if self._link is None:
+            raise StoreError("This transaction has ended. Open another with run.transaction().")
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await work(self._link)
+        except TimeoutError:
+            self._link.pgconn.finish()
+            await self._end()
+            raise unanswered(self._where, self._seconds, "commit") from None
+        except psycopg.IntegrityError as error:
+            await self.rollback()
+            raise StoreError(f"The writes break a constraint ({error}), and all was rolled back.") from error
+        except psycopg.Error as error:
+            await self.rollback()
+            raise refusal(error, self._where) from error
+        except StoreUnavailable:
+            await self._end()
+            raise
+        except BaseException:
+            await self.rollback()
+            raise
