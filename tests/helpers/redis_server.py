@@ -77,7 +77,7 @@ class Server:
 
     def __init__(self, kind, folder, port=0, **settings):
         self.kind, self.folder, self.port = kind, Path(folder), port
-        self.settings = {"save": "", "appendonly": "no", **settings}
+        self.settings = {"save": "", "appendonly": "no", "repl-diskless-sync-delay": "0", **settings}
         self.process = None
 
     @property
@@ -155,7 +155,6 @@ class Cluster:
             "cluster-config-file": "nodes.conf",
             "cluster-node-timeout": "1000",
             "cluster-replica-validity-factor": "0",
-            "repl-diskless-sync-delay": "0",
             **settings,
         }
         ports = []

@@ -25,10 +25,9 @@ async def check(masters: list[Node], settings: Settings) -> tuple[str, ...]:
     for node, (info, save, publishes) in zip(masters, told, strict=True):
         if info is None:
             warnings[f"{node.shown} does not let us look at its settings (INFO), so they were not checked."] = None
-            continue
-        _must(node.shown, info, settings)
-        for warning in _should(node.shown, info, save):
-            warnings[warning] = None
+        else:
+            _must(node.shown, info, settings)
+            warnings.update(dict.fromkeys(_should(node.shown, info, save)))
         if not publishes:
             warnings[
                 f"{node.shown} does not allow our user to publish on {channel_of(settings.prefix)}, so others hear of "

@@ -136,6 +136,19 @@ def commit_calls(prefix: str, changes: Sequence[Change], apart: bool) -> list[tu
     return [(script.call(COMMIT, [channel], writes=True), script.places) for script in scripts]
 
 
+def probe_call(prefix: str, name: str) -> Call:
+    """A call that runs every command of a commit on a document that it makes and deletes in one step.
+
+    A user who lacks the right to one of them would stop a script half-way: that must come out before it matters.
+    """
+    record, mark = Record("1", 1, "", 1, 1, b""), Mark(1, 1, 1, "", "", 1, "")
+    after = Mark(2, 2, 1, "", "", 1, "", after=1)
+    made = Change(name, 0, b"", records=(record,), marks=(mark, after), forget=("1",), trim=0)
+    kept = Change(name, 1, b"", trim=2)
+    ((call, _),) = commit_calls(prefix, [made, kept, Change(name, 2, None, delete=True)], apart=True)
+    return call
+
+
 def _put_change(script: _Script, prefix: str, bucket: int, change: Change) -> None:
     """The keys and arguments of one change, as commit.lua reads them."""
     what, kinds = "note", ""

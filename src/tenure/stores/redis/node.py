@@ -85,14 +85,19 @@ class Node:
         self, connection: AbstractConnection, calls: Sequence[Call], asking: bool, wait: tuple[int, int] | None
     ) -> tuple[list[Reply], int | None]:
         try:
-            replies, acknowledged = await _converse(connection, calls, asking, wait)
+            replies = await _converse(connection, calls, asking)
             unknown = [place for place, reply in enumerate(replies) if code_of(reply) == "NOSCRIPT"]
             if unknown:
                 # Refused, so certainly not applied: the same calls again, the first of each script with its source.
                 again = [calls[place] for place in unknown]
-                repeated, acknowledged = await _converse(connection, again, asking, wait, sources=True)
+                repeated = await _converse(connection, again, asking, sources=True)
                 for place, reply in zip(unknown, repeated, strict=True):
                     replies[place] = reply
+            acknowledged = None
+            if wait is not None:
+                # It speaks of the writes of its own connection only.
+                (told,) = await _converse(connection, [Call(["WAIT", str(wait[0]), str(wait[1])])], asking=False)
+                acknowledged = told if isinstance(told, int) else 0
         except BaseException:
             # Half a conversation: an answer that comes later must meet nobody.
             await connection.disconnect(nowait=True)
@@ -143,12 +148,9 @@ def code_of(reply: Reply) -> str:
 
 
 async def _converse(
-    connection: AbstractConnection,
-    calls: Sequence[Call],
-    asking: bool,
-    wait: tuple[int, int] | None,
-    sources: bool = False,
-) -> tuple[list[Reply], int | None]:
+    connection: AbstractConnection, calls: Sequence[Call], asking: bool, sources: bool = False
+) -> list[Reply]:
+    """Send all, then read all."""
     sent: list[bytes] = []
     known: set[Script] = set()
     for call in calls:
@@ -158,19 +160,13 @@ async def _converse(
         sent.append(packed(_spelled(call, with_source)))
         if call.script is not None:
             known.add(call.script)
-    if wait is not None:
-        sent.append(packed(["WAIT", str(wait[0]), str(wait[1])]))
     await connection.send_packed_command(sent, check_health=False)
     replies = []
     for _ in calls:
         if asking:
             await _reply(connection)
         replies.append(await _reply(connection))
-    acknowledged = None
-    if wait is not None:
-        told = await _reply(connection)
-        acknowledged = told if isinstance(told, int) else 0
-    return replies, acknowledged
+    return replies
 
 
 async def _reply(connection: AbstractConnection) -> Reply:

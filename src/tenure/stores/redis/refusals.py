@@ -23,6 +23,16 @@ _CODES: Final = (
     "|TRYAGAIN|UNKILLABLE|WRONGPASS|WRONGTYPE"
 )
 _CODE: Final = re.compile(rf"(?:^|[-: ])({_CODES})\b")
+# Where the word is missing, in a script's error or in the driver's own.
+_PHRASES: Final = (
+    ("authentication required", "NOAUTH"),
+    ("invalid username-password pair", "WRONGPASS"),
+    ("invalid password", "WRONGPASS"),
+    ("can't run this command or subcommand", "NOPERM"),
+    ("can't access at least one of the keys", "NOPERM"),
+    ("no permissions to", "NOPERM"),
+    ("acl failure in script", "NOPERM"),
+)
 _CLASSES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (driver.MovedError, "MOVED"),
     (driver.AskError, "ASK"),
@@ -80,7 +90,6 @@ _SENTENCES["ASK"] = _SENTENCES["MOVED"]
 _STRAY: Final = (
     ("unknown command", StoreTooOld, "knows not all commands that Tenure needs: Redis 6.2 or Valkey 7.2 or newer"),
     ("max number of clients", StoreUnavailable, "has all the clients it may have. Raise maxclients; it is tried again"),
-    ("invalid password", StoreError, "refuses our user name or password. Check those in the URL"),
     ("without any password configured", StoreError, "asks for no password. Leave it out of the URL"),
     ("db index is out of range", StoreError, "has no database of that number"),
 )  # fmt: skip
@@ -88,10 +97,14 @@ _STRAY: Final = (
 
 def code(error: BaseException) -> str:
     """The word by which a server says what is wrong; empty where it is none we know."""
+    text = str(error)
+    for phrase, word in _PHRASES:
+        if phrase in text.lower():
+            return word
     for cls, word in _CLASSES:
         if isinstance(error, cls):
             return word
-    told = _CODE.search(str(error))
+    told = _CODE.search(text)
     return told[1] if told else ""
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -35,7 +36,8 @@ from tenure.stores.redis import documents
 from tenure.stores.redis.checks import check
 from tenure.stores.redis.documents import COMMIT, OUTCOMES, READ, Call
 from tenure.stores.redis.hints import Hints
-from tenure.stores.redis.refusals import closed, forked, too_few, unanswered
+from tenure.stores.redis.node import code_of
+from tenure.stores.redis.refusals import closed, forked, refusal, too_few, unanswered
 from tenure.stores.redis.servers import KINDS, Answer, Servers
 from tenure.stores.redis.settings import settings
 
@@ -88,6 +90,7 @@ class RedisStore:
         try:
             async with asyncio.timeout(self.timeout):
                 warnings = await check(await servers.masters(), self._settings)
+                await self._probe(servers)
         except TimeoutError:
             await servers.close()
             raise unanswered(self.url, self.timeout) from None
@@ -97,6 +100,17 @@ class RedisStore:
         self._servers = servers
         self._hints = Hints(servers, documents.channel_of(self._settings.prefix))
         return warnings
+
+    async def _probe(self, servers: Servers) -> None:
+        """Refuse a user who lacks a right; anything else that stops a write now may have passed when it is needed."""
+        call = documents.probe_call(self._settings.prefix, f"tenure-probe-{secrets.token_hex(8)}")
+        node = await servers.node(call.slot)
+        try:
+            (reply,), _ = await node.ask([call])
+        except Exception as error:
+            raise refusal(error, node.shown) from error
+        if code_of(reply) == "NOPERM":
+            raise refusal(reply, node.shown) from reply
 
     async def close(self) -> None:
         """End who watches and close all connections. In a forked child: nothing."""
