@@ -19,13 +19,15 @@ from tenure.rules.instant import HOUR, instant, span
 from tenure.rules.schedule import DstGap, DstOverlap, Schedule, ScheduleError, Slot, cron, every
 from tenure.scheduler.events import NAMES, Event, Listener
 from tenure.scheduler.instance import Health, Instance
-from tenure.scheduler.jobs import Job, Options, Span, check_name, define
+from tenure.scheduler.jobs import Job, Options, Span, check_name, define, slots_between
 from tenure.scheduler.records import Records
 from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
-from tenure.settings import DEFAULT_STORE, GENERAL, resolve
+from tenure.settings import DEFAULT_STORE, GENERAL, resolve, seconds_of
 from tenure.stores.contract import Store
 from tenure.stores.opening import redact, store_from_url
+
+__all__ = ["Tenure", "sqlite_version"]
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Handler)
@@ -64,7 +66,7 @@ class Tenure:
         if isinstance(self._source, str):
             store_from_url(self._source)  # a wrong URL is refused here, not at start
         self._name = check_name(settings["name"]) if "name" in settings else None
-        self._stop_timeout = _seconds("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
+        self._stop_timeout = seconds_of("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
         self._threads, self._tiny_leases = threads, tiny_leases
         self._defaults = {key: value for key, value in settings.items() if key not in GENERAL}
         self._defined: dict[str, Job] = {}
@@ -141,14 +143,7 @@ class Tenure:
             begin = instant(start, 0)
         except ValueError as error:
             raise ConfigError("start", start, str(error)) from None
-        end = begin + round(hours * HOUR)
-        found: list[tuple[Slot, Job]] = []
-        for job in self._defined.values():
-            slot = job.schedule.next(begin - 1) if job.schedule is not None else None
-            while slot is not None and slot.at_ms < end:
-                found.append((slot, job))
-                slot = job.schedule.next(slot.at_ms) if job.schedule is not None else None
-        return sorted(found, key=lambda pair: (pair[0].at_ms, pair[1].name))
+        return slots_between(self._defined.values(), begin, begin + round(hours * HOUR))
 
     # --- one instance -----------------------------------------------------------------------------------
 
@@ -200,7 +195,7 @@ class Tenure:
         instance = self.instance
         if instance is None:
             return
-        seconds = self._stop_timeout if timeout is None else _seconds("timeout", timeout)
+        seconds = self._stop_timeout if timeout is None else seconds_of("timeout", timeout)
         await self._engine.call(instance.stop(seconds))
         await self._engine.call(self._close())
         self._instance = None
@@ -339,13 +334,6 @@ class Tenure:
             self._engine.close()
 
 
-def sqlite_version() -> str:
-    """The version of the SQLite library that Python uses here."""
-    import sqlite3
-
-    return sqlite3.sqlite_version
-
-
 async def _why(records: Records, job: str, when: str | datetime) -> Why:
     try:
         at = instant(when, await records.now())
@@ -360,10 +348,3 @@ def _as_config_error() -> Any:
         yield
     except ScheduleError as error:
         raise ConfigError(error.field or "expression", error.value, str(error)) from None
-
-
-def _seconds(name: str, value: Span) -> float:
-    try:
-        return span(value) / 1000
-    except ValueError as error:
-        raise ConfigError(name, value, str(error)) from None

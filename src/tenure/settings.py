@@ -6,10 +6,12 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from tenure.errors import ConfigError
+from tenure.rules.instant import span
 
 DEFAULT_STORE: Final = "sqlite:///tenure.db"
 # What may stand in the environment and in the file; the options of jobs may stand there too.
@@ -89,3 +91,11 @@ def _store(value: str, environ: Mapping[str, str]) -> str:
 def resolve(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """All settings, each from the first place that has it."""
     return {**file_settings(), **environment_settings(environ), **given}
+
+
+def seconds_of(name: str, value: float | str | timedelta) -> float:
+    """A setting that is a length of time, in seconds. Raises ConfigError that names it."""
+    try:
+        return span(value) / 1000
+    except ValueError as error:
+        raise ConfigError(name, value, str(error)) from None

@@ -58,6 +58,29 @@ class Run(NamedTuple):
     def id(self) -> str:
         return run_id(self.slot, self.request)
 
+    def renewed(self, now: int, progress: Progress | None) -> Run:
+        """After an accepted heartbeat at `now` (R13)."""
+        last = self.attempts[-1]
+        beaten = Attempt(*last[:6], now, last.beats + 1, *last[8:])
+        return self._replace(
+            lease=self.lease.renewed(now + self.lease_ms), attempts=(*self.attempts[:-1], beaten), progress=progress
+        )
+
+    def closed(self) -> tuple[Attempt, ...]:
+        """The attempts with the last one ended: an expired one ended at its lease end (R18)."""
+        last = self.attempts[-1]
+        if last.ended is not None:
+            return self.attempts
+        return (*self.attempts[:-1], last._replace(ended=self.lease.until, how="expired"))
+
+    def interrupted(self, now: int) -> Past:
+        """Its record when nobody may start it again (R4 to R6)."""
+        return self.over("interrupted", now, self.closed())
+
+    def over(self, status: Status, now: int, attempts: tuple[Attempt, ...]) -> Past:
+        """Its record when it has ended."""
+        return Past(self.slot, self.request, status, now, self.lease_ms, self.handed, attempts)
+
 
 class Past(NamedTuple):
     """A run that has ended: it never changes again (R10)."""
@@ -142,6 +165,18 @@ class Job(NamedTuple):
             if run.slot == slot and run.request == request:
                 return run
         return None
+
+    def with_run(self, run: Run) -> Job:
+        """The document with this run in its place; runs stand in the order of their slots."""
+        others = [other for other in self.runs if other.slot != run.slot or other.request != run.request]
+        return self._replace(runs=tuple(sorted((*others, run), key=lambda one: (one.slot, one.request))))
+
+    def without(self, *over: Past) -> Job:
+        """The document without runs that have ended."""
+        if not over:
+            return self
+        gone = {(past.slot, past.request) for past in over}
+        return self._replace(runs=tuple(run for run in self.runs if (run.slot, run.request) not in gone))
 
     def since(self, schedule: str) -> int | None:
         """When this schedule was first seen here; no slot before that is caught up (R29a)."""

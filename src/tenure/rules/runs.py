@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, assert_never
 
 from tenure.rules import commands as c
 from tenure.rules.instant import DAY, MINUTE, SECOND
-from tenure.rules.job import Attempt, Definition, Job, Mark, Past, Request, Run, Status
+from tenure.rules.job import Attempt, Definition, Job, Mark, Past, Request, Run
 from tenure.rules.lease import VALIDITY, Lease, validity
 
 # A claim that is late by no more than this beyond its bound still counts as in time (R8).
@@ -103,9 +103,9 @@ def _claim_again(job: Job, run: Run, claim: c.Claim, now: int) -> Decision:
     newer_won = not run.request and job.newest is not None and job.newest > run.slot
     used_up = len(run.attempts) - run.handed >= claim.max_attempts
     if newer_won or used_up or claim.lease_ms is None:
-        over = _interrupted(run, now)
+        over = run.interrupted(now)
         ended = c.Ended("interrupted")
-        return Decision(_without(job, over), ended, (over,), valid_ms=validity(run.lease_ms))
+        return Decision(job.without(over), ended, (over,), valid_ms=validity(run.lease_ms))
     if claim.overlap == "skip" and (others := live_runs(job, now, run)):
         return Decision(job, _overlaps(others[0]))
     return _win(job, claim, claim.lease_ms, now, run)
@@ -119,9 +119,9 @@ def _claim_repeated(job: Job, run: Run, now: int) -> Decision:
         return Decision(job, won)
     if job.overlap == "skip" and (others := live_runs(job, now, run)):
         return Decision(job, _overlaps(others[0]))
-    renewed = _renewed(run, now, run.progress)
+    renewed = run.renewed(now, run.progress)
     won = c.Won(won.attempt, won.token, won.fence, renewed.lease.until, won.reason)
-    return Decision(_with(job, renewed), won, valid_ms=validity(run.lease_ms))
+    return Decision(job.with_run(renewed), won, valid_ms=validity(run.lease_ms))
 
 
 def _claim_new(job: Job, claim: c.Claim, now: int) -> Decision:
@@ -164,12 +164,12 @@ def _win(job: Job, claim: c.Claim, lease_ms: int, now: int, run: Run | None) -> 
         lease_ms,
         claim.overlap,
         run.handed if run else 0,
-        (*_closed(run), attempt) if run else (attempt,),
+        (*run.closed(), attempt) if run else (attempt,),
         run.progress if run else None,
     )
     over = () if run or claim.request else _replaced(job, claim.slot, now)
     return Decision(
-        _progressed(_with(_without(job, *over), won), claim, fence),
+        _progressed(job.without(*over).with_run(won), claim, fence),
         c.Won(number, claim.token, fence, until, claim.reason),
         over,
         valid_ms=validity(lease_ms),
@@ -209,7 +209,7 @@ def _unwished(job: Job, claim: c.Claim) -> Job:
 def _replaced(job: Job, slot: int, now: int) -> tuple[Past, ...]:
     """R6: older runs, and manual ones, whose lease is not live when `slot` is won."""
     dead = (run for run in job.runs if (run.slot < slot or run.request) and not run.lease.live(now))
-    return tuple(_interrupted(run, now) for run in dead)
+    return tuple(run.interrupted(now) for run in dead)
 
 
 def _overlaps(other: Run) -> c.Overlaps:
@@ -230,8 +230,8 @@ def _heartbeat(job: Job, beat: c.Heartbeat, now: int, past: Past | None) -> Deci
         return Decision(job, _refused(run, past))
     if not run.lease.live(now) and job.overlap == "skip" and (others := live_runs(job, now, run)):
         return Decision(job, c.Blocked(others[0].slot, others[0].lease.holder))
-    renewed = _renewed(run, now, beat.progress or run.progress)
-    return Decision(_with(job, renewed), c.Renewed(renewed.lease.until), valid_ms=validity(run.lease_ms))
+    renewed = run.renewed(now, beat.progress or run.progress)
+    return Decision(job.with_run(renewed), c.Renewed(renewed.lease.until), valid_ms=validity(run.lease_ms))
 
 
 def _finish(job: Job, finish: c.Finish, now: int, past: Past | None) -> Decision:
@@ -244,11 +244,9 @@ def _finish(job: Job, finish: c.Finish, now: int, past: Past | None) -> Decision
     if run is None or not run.lease.held_by(finish.token):
         return Decision(job, _refused(run, past))
     ended = run.attempts[-1]._replace(ended=now, how=finish.how or finish.status)
-    over = _past(run, finish.status, now, (*run.attempts[:-1], ended))._replace(
-        result=finish.result, error=finish.error
-    )
+    over = run.over(finish.status, now, (*run.attempts[:-1], ended))._replace(result=finish.result, error=finish.error)
     answer = c.Finished(finish.status)
-    return Decision(_without(job, over), answer, (over,), valid_ms=validity(run.lease_ms))
+    return Decision(job.without(over), answer, (over,), valid_ms=validity(run.lease_ms))
 
 
 def _release(job: Job, release: c.Release, now: int, past: Past | None) -> Decision:
@@ -264,7 +262,7 @@ def _release(job: Job, release: c.Release, now: int, past: Past | None) -> Decis
         handed=run.handed + (not release.counts),
         attempts=(*run.attempts[:-1], ended),
     )
-    return Decision(_with(job, released), c.Released(), hint=True, valid_ms=validity(run.lease_ms))
+    return Decision(job.with_run(released), c.Released(), hint=True, valid_ms=validity(run.lease_ms))
 
 
 def _refused(run: Run | None, past: Past | None) -> c.Refused:
@@ -333,46 +331,6 @@ def _prune(job: Job, prune: c.Prune, now: int) -> Decision:
         return Decision(job, c.Noted(False))
     after = job._replace(floor=floor, forgotten=forgotten)
     return Decision(after, c.Noted(True), forget=tuple(head.run for head in gone), trim=trim)
-
-
-# --- runs and their records -------------------------------------------------------------------------------
-
-
-def _renewed(run: Run, now: int, progress: object) -> Run:
-    last = run.attempts[-1]
-    beaten = Attempt(*last[:6], now, last.beats + 1, *last[8:])
-    lease = run.lease.renewed(now + run.lease_ms)
-    attempts = (*run.attempts[:-1], beaten)
-    return Run(run.slot, run.request, lease, run.lease_ms, run.overlap, run.handed, attempts, progress)  # type: ignore[arg-type]
-
-
-def _closed(run: Run) -> tuple[Attempt, ...]:
-    """The attempts with the last one ended: an expired one ended at its lease end (R18)."""
-    last = run.attempts[-1]
-    if last.ended is not None:
-        return run.attempts
-    return (*run.attempts[:-1], last._replace(ended=run.lease.until, how="expired"))
-
-
-def _interrupted(run: Run, now: int) -> Past:
-    return _past(run, "interrupted", now, _closed(run))
-
-
-def _past(run: Run, status: Status, now: int, attempts: tuple[Attempt, ...]) -> Past:
-    return Past(run.slot, run.request, status, now, run.lease_ms, run.handed, attempts)
-
-
-def _with(job: Job, run: Run) -> Job:
-    """The document with this run in its place; runs stand in the order of their slots."""
-    others = [other for other in job.runs if other.slot != run.slot or other.request != run.request]
-    return job._replace(runs=tuple(sorted((*others, run), key=lambda one: (one.slot, one.request))))
-
-
-def _without(job: Job, *over: Past) -> Job:
-    if not over:
-        return job
-    gone = {(past.slot, past.request) for past in over}
-    return job._replace(runs=tuple(run for run in job.runs if (run.slot, run.request) not in gone))
 
 
 def keep_until(past: Past) -> int:

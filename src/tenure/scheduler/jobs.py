@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypedDict
 from tenure.errors import ConfigError
 from tenure.rules.instant import DAY, HOUR, SECOND, span, span_words
 from tenure.rules.job import Overlap
-from tenure.rules.schedule import Cron, Every, Schedule, cron, every
+from tenure.rules.schedule import Cron, Every, Schedule, Slot, cron, every
 from tenure.scheduler.seams import Handler
 
 Span = float | str | timedelta
@@ -143,6 +143,17 @@ def read_schedule(told: Mapping[str, Any]) -> Schedule | None:
     if "cron" in told:
         return cron(told["cron"], told["tz"], dst_gap=told["dst_gap"], dst_overlap=told["dst_overlap"])
     return None
+
+
+def slots_between(jobs: Iterable[Job], begin: int, end: int) -> list[tuple[Slot, Job]]:
+    """The slots of these jobs with begin <= slot < end (milliseconds), in order."""
+    found: list[tuple[Slot, Job]] = []
+    for job in jobs:
+        slot = job.schedule.next(begin - 1) if job.schedule is not None else None
+        while slot is not None and slot.at_ms < end:
+            found.append((slot, job))
+            slot = job.schedule.next(slot.at_ms) if job.schedule is not None else None
+    return sorted(found, key=lambda pair: (pair[0].at_ms, pair[1].name))
 
 
 def document(job: str) -> str:

@@ -118,3 +118,10 @@ def redact(url: str) -> str:
 def _masked(credentials: str) -> str:
     user, colon, password = credentials.partition(":")
     return f"{user}:***" if colon and password else user
+
+
+def sqlite_version() -> str:
+    """The version of the SQLite library that Python uses here."""
+    import sqlite3
+
+    return sqlite3.sqlite_version

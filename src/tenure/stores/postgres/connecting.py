@@ -17,8 +17,8 @@ from psycopg import waiting
 from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 
-from tenure.errors import StoreError, StoreTooOld
-from tenure.stores.postgres.refusals import exhausted, lost, outdated, refusal, standby, unreachable
+from tenure.errors import StoreError, StoreTooOld, StoreUnavailable
+from tenure.stores.postgres.refusals import closed, exhausted, lost, outdated, refusal, standby, unreachable
 from tenure.stores.postgres.statements import spelled
 
 T = TypeVar("T")
@@ -134,6 +134,10 @@ class OwnSource:
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         self._parameters = parameters
 
+    def look_elsewhere(self) -> None:
+        """Of several servers named, try them in another order: the first one that answers is the wrong one."""
+        self._parameters = {"load_balance_hosts": "random", **self._parameters}
+
     async def take(self) -> psycopg.AsyncConnection[Any]:
         return await Link.connect(autocommit=True, prepare_threshold=None, **self._parameters)
 
@@ -220,8 +224,10 @@ class Server:
         except psycopg.Error as error:
             await self.dismiss(link, broken=True)
             raise refusal(error, self.where) from error
-        except BaseException:
+        except BaseException as error:
             await self.dismiss(link, broken=True)
+            if isinstance(error, StoreUnavailable) and isinstance(self.source, OwnSource):
+                self.source.look_elsewhere()
             raise
         self.known = True
         return link
@@ -316,6 +322,8 @@ class Links:
             self._turns.release()
 
     async def _taken(self) -> Link:
+        if self._closed:
+            raise closed(self._server.where)
         while self._free:
             link = self._free.pop()
             if not link.closed:

@@ -33,6 +33,20 @@ def _refuse() -> NoReturn:
     raise StoreError(_ENDS_ITSELF)
 
 
+def _check(link: Link) -> None:
+    """Nothing may be committed of a transaction that failed in the middle, or that the handler ended itself."""
+    match link.info.transaction_status:
+        case TransactionStatus.INERROR:
+            raise StoreError(
+                "A statement in run.transaction() failed, and PostgreSQL takes no more after that: all was rolled back. "
+                "Let its error out of the block, or wrap what may fail in `async with connection.transaction():`."
+            )
+        case TransactionStatus.IDLE:
+            raise StoreError(f"{_ENDS_ITSELF} It was ended by a COMMIT or ROLLBACK of the handler's own.")
+        case _:
+            pass
+
+
 class GuardedAsyncConnection(psycopg.AsyncConnection[Any]):
     """What an async handler gets: psycopg's own, that leaves the end of the transaction to us."""
 
@@ -130,6 +144,7 @@ class PostgresTransaction:
 
     async def read(self, ask: Ask) -> Reading:
         async def work(link: Link) -> Reading:
+            _check(link)
             ((now, began, _),) = await link.rows(self._sql.lock_one, {"name": ask.name, "idle": IDLE})
             if began != self._began:
                 raise StoreError(f"{_ENDS_ITSELF} It was ended by a COMMIT or ROLLBACK of the handler's own.")
@@ -150,8 +165,7 @@ class PostgresTransaction:
         return True
 
     async def _write(self, link: Link, change: Change | None) -> bool:
-        if link.info.transaction_status != TransactionStatus.INTRANS:
-            raise StoreError(f"A statement in run.transaction() had failed, or ended it. {_ENDS_ITSELF}")
+        _check(link)
         if change is None:
             return True
         verdict, _ = await apply(link, self._sql, self._hints, [change])
