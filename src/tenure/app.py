@@ -25,7 +25,7 @@ from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
 from tenure.settings import DEFAULT_STORE, GENERAL, resolve, seconds_of
 from tenure.stores.contract import Store
-from tenure.stores.opening import redact, store_from_url
+from tenure.stores.opening import redact, sqlite_version, store_from_url
 
 __all__ = ["Tenure", "sqlite_version"]
 

@@ -17,7 +17,6 @@ from tenure.stores.contract import Ask, Change, Mark, Outcome, Reading, Record, 
 from tenure.stores.postgres.connecting import (
     FactorySource,
     Link,
-    Links,
     OwnSource,
     PoolSource,
     Server,
@@ -25,6 +24,7 @@ from tenure.stores.postgres.connecting import (
     Timeline,
 )
 from tenure.stores.postgres.documents import Hints, commit, read
+from tenure.stores.postgres.holding import Links
 from tenure.stores.postgres.listening import Listener
 from tenure.stores.postgres.migrations import Migration, Tables, prepare
 from tenure.stores.postgres.refusals import closed, forked, refusal, unanswered, unencodable

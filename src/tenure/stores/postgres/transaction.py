@@ -17,8 +17,9 @@ from psycopg.pq import TransactionStatus
 
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.stores.contract import Ask, Change, Outcome, Reading
-from tenure.stores.postgres.connecting import Link, Links
+from tenure.stores.postgres.connecting import Link
 from tenure.stores.postgres.documents import IDLE, Hints, apply, read
+from tenure.stores.postgres.holding import Links
 from tenure.stores.postgres.refusals import forked, lost, refusal, unanswered, unconfirmed
 from tenure.stores.postgres.statements import Statements
 
@@ -38,8 +39,8 @@ def _check(link: Link) -> None:
     match link.info.transaction_status:
         case TransactionStatus.INERROR:
             raise StoreError(
-                "A statement in run.transaction() failed, and PostgreSQL takes no more after that: all was rolled back. "
-                "Let its error out of the block, or wrap what may fail in `async with connection.transaction():`."
+                "A statement in run.transaction() failed, after which PostgreSQL takes no more: all was rolled back. "
+                "Let its error out of the block, or wrap what may fail in `connection.transaction()`."
             )
         case TransactionStatus.IDLE:
             raise StoreError(f"{_ENDS_ITSELF} It was ended by a COMMIT or ROLLBACK of the handler's own.")
