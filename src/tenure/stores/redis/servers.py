@@ -24,6 +24,7 @@ from tenure.stores.redis.settings import Address, Settings
 _PAUSE: Final = 0.02
 # A sentinel or a node that is asked who is master may take so long: the next one is asked then.
 _LOOK_SECONDS: Final = 1.0
+_LOOK_AT_ONCE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,28 +232,44 @@ class Cluster(Servers):
         return list(dict.fromkeys(self._of_slot.values()))
 
     async def _look(self) -> None:
-        """Ask any node which has which slots; in random order, for one that hangs must not always be the first."""
+        """Ask a few nodes at a time which has which slots, in random order: one that hangs must hold nobody up."""
         said: list[str] = []
         known = list(dict.fromkeys([*self._nodes, *self.settings.addresses]))
-        for address in random.sample(known, len(known)):
-            node = self._at(address)
+        order = random.sample(known, len(known))
+        for first in range(0, len(order), _LOOK_AT_ONCE):
+            some = [self._at(address) for address in order[first : first + _LOOK_AT_ONCE]]
+            tasks = [asyncio.create_task(self._slots_by(node, said)) for node in some]
             try:
-                async with asyncio.timeout(_LOOK_SECONDS):
-                    (told,), _ = await node.ask([Call(["CLUSTER", "SLOTS"])])
-            except Exception as error:  # noqa: BLE001 - the next node may know better
-                said.append(str(refusal(error, node.shown)))
-                continue
-            if isinstance(told, Exception):
-                if "cluster support disabled" in str(told):
-                    raise StoreError(f"{node.shown} is no cluster. Write redis:// instead of redis+cluster://.")
-                said.append(str(refusal(told, node.shown)))
-                continue
-            for first, last, (host, port, *_), *_ in told:
-                # A node that knows not its own host means the one under which it was asked.
-                owner = self._at(((host or b"").decode().replace("?", "") or address[0], port))
-                self._of_slot.update({slot: owner for slot in SLOTS if first <= slot <= last})
-            return
+                for earliest in asyncio.as_completed(tasks):
+                    told = await earliest
+                    if told is not None:
+                        self._of_slot.update(told)
+                        return
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
         raise StoreUnavailable(f"No node of {self.settings.shown} answers ({'; '.join(said)}).")
+
+    async def _slots_by(self, node: Node, said: list[str]) -> dict[int, Node] | None:
+        """Which node has which of our slots, in this one's view; None, with a word in `said`, if it tells nothing."""
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                (told,), _ = await node.ask([Call(["CLUSTER", "SLOTS"])])
+        except Exception as error:  # noqa: BLE001 - another node may know better
+            told = error
+        if isinstance(told, Exception):
+            if "cluster support disabled" in str(told):
+                raise StoreError(f"{node.shown} is no cluster. Write redis:// instead of redis+cluster://.")
+            said.append(str(refusal(told, node.shown)))
+            return None
+        asked_host = node.address[0] if node.address else ""
+        owners: dict[int, Node] = {}
+        for first, last, (host, port, *_), *_ in told:
+            # A node that knows not its own host means the one under which it was asked.
+            owner = self._at(((host or b"").decode().replace("?", "") or asked_host, port))
+            owners.update({slot: owner for slot in SLOTS if first <= slot <= last})
+        return owners
 
     def _at(self, address: Address) -> Node:
         node = self._nodes.get(address)
