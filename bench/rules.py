@@ -6,6 +6,8 @@ import time
 
 from rows import Row
 
+from tenure.proof import worlds
+from tenure.proof.explore import explore
 from tenure.rules import commands as c
 from tenure.rules.job import EMPTY, decode, encode
 from tenure.rules.runs import decide
@@ -43,17 +45,9 @@ def _decisions(count: int) -> list[Row]:
 
 
 def _explored() -> list[Row]:
-    from tenure.proof import worlds
-    from tenure.proof.explore import explore
-
-    found = explore(worlds.STANDARD[0])
-    return [
-        Row(
-            "states explored",
-            found.states_per_second,
-            "/s",
-            ">= 20,000",
-            found.states_per_second >= 20_000,
-            {"states": found.states, "transitions": found.transitions},
-        )
-    ]
+    found = explore(worlds.SKIP)
+    assert found.complete
+    assert found.breach is None, found
+    rate = found.states / found.seconds
+    detail = {"states": found.states, "transitions": found.transitions, "documents": found.documents}
+    return [Row("states explored, two instances and two slots", rate, "/s", ">= 20,000", rate >= 20_000, detail)]
