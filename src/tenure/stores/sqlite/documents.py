@@ -39,7 +39,7 @@ def read_plain(connection: Executes, sql: Statements, ask: Ask) -> Reading:
     """As `read`, for what is plain, and without a transaction around it."""
     run = ask.runs[0] if ask.runs else None
     now = connection.execute(CLOCK).fetchone()[0]
-    row = connection.execute(sql.page, (ask.name, run)).fetchone()
+    row = connection.execute(sql.page, (run, ask.name)).fetchone()
     if row is None:
         return Reading(now, (Found(),))
     version, body, past = row
@@ -102,8 +102,8 @@ def _beyond(connection: Executes, sql: Statements, asks: Sequence[Ask]) -> _Beyo
     beyond: _Beyond = {}
     for limits, named in names.items():
         records, marks = limits
-        heads = connection.execute(sql.heads, (_dumps(named), records, HEADS)).fetchone()[0]
-        untils = connection.execute(sql.marks_until, (_dumps(named), marks)).fetchone()[0]
+        heads = connection.execute(sql.heads, (records, HEADS, _dumps(named))).fetchone()[0]
+        untils = connection.execute(sql.marks_until, (marks, _dumps(named))).fetchone()[0]
         for (name, head), (_, until) in zip(json.loads(heads), json.loads(untils), strict=True):
             beyond[name, limits] = tuple((run, slot, keep) for run, slot, keep in head), until
     return beyond
@@ -137,7 +137,7 @@ def apply(connection: Executes, sql: Statements, changes: Sequence[Change]) -> A
 
 def hint(connection: Executes, sql: Statements, names: Iterable[str], origin: str, now: int) -> None:
     """Leave word for other processes that these documents were changed, by `origin`."""
-    connection.execute(sql.hint, (_dumps(list(names)), origin, now))
+    connection.execute(sql.hint, (origin, now, _dumps(list(names))))
 
 
 def _versions(connection: Executes, sql: Statements, names: list[str]) -> tuple[int, dict[str, int]]:
@@ -217,7 +217,7 @@ def _put(connection: Executes, one: str, many: str, rows: list[tuple[tuple[Any, 
         placed.append((*columns, begin, len(body)))
         begin += len(body)
     # A byte goes before them all: of an empty blob SQLite makes NULL.
-    connection.execute(many, (_dumps(placed), b"".join((b"|", *(body for _, body in rows)))))
+    connection.execute(many, (b"".join((b"|", *(body for _, body in rows))), _dumps(placed)))
 
 
 def _note(connection: Executes, sql: Statements, marks: list[tuple[str, Mark]]) -> bool:

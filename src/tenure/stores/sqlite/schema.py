@@ -94,10 +94,10 @@ class Statements:
     put_one: str = """
         INSERT INTO @documents (name, version, body) VALUES (?, ?, ?)
         ON CONFLICT (name) DO UPDATE SET version = excluded.version, body = excluded.body"""
-    # Takes rows (name, version, begin of the body, its length), and the bodies.
+    # Takes the bodies, and rows (name, version, begin of the body, its length).
     put: str = """
         INSERT INTO @documents (name, version, body)
-        SELECT $0, $1, substr(?2, $2, $3) FROM json_each(?1) WHERE true
+        SELECT $0, $1, substr(?, $2, $3) FROM json_each(?) WHERE true
         ON CONFLICT (name) DO UPDATE SET version = excluded.version, body = excluded.body"""
     # Take names.
     delete: str = "DELETE FROM @documents WHERE name IN (SELECT value FROM json_each(?))"
@@ -105,10 +105,10 @@ class Statements:
     delete_marks: str = "DELETE FROM @marks WHERE name IN (SELECT value FROM json_each(?))"
     record_one: str = """
         INSERT OR REPLACE INTO @history (name, run, slot, status, ended, keep, body) VALUES (?, ?, ?, ?, ?, ?, ?)"""
-    # Takes rows (name, run, slot, status, ended, keep, begin of the body, its length), and the bodies.
+    # Takes the bodies, and rows (name, run, slot, status, ended, keep, begin of the body, its length).
     record: str = """
         INSERT OR REPLACE INTO @history (name, run, slot, status, ended, keep, body)
-        SELECT $0, $1, $2, $3, $4, $5, substr(?2, $6, $7) FROM json_each(?1)"""
+        SELECT $0, $1, $2, $3, $4, $5, substr(?, $6, $7) FROM json_each(?)"""
     # Takes rows (name, run).
     forget: str = "DELETE FROM @history WHERE (name, run) IN (SELECT $0, $1 FROM json_each(?))"
     # Takes rows (name, until).
@@ -131,14 +131,14 @@ class Statements:
         SELECT $0, $1, $2, $3, $4, $5, $6, $7, $8 FROM json_each(?) WHERE true
         ON CONFLICT (name, slot, request) DO UPDATE
         SET until = excluded.until, count = count + excluded.count, at = excluded.at"""
-    # Takes names, the origin, the store's time.
-    hint: str = "INSERT INTO @hints (name, origin, at) SELECT value, ?2, ?3 FROM json_each(?1)"
+    # Takes the origin, the store's time, names.
+    hint: str = "INSERT INTO @hints (name, origin, at) SELECT value, ?, ? FROM json_each(?)"
     sweep: str = "DELETE FROM @hints WHERE at < ?"
 
-    # A document and at most one record of its history: of one moment without a transaction.
+    # A document and at most one record of its history: of one moment without a transaction. Takes run, name.
     page: str = """
-        SELECT version, body, (SELECT body FROM @history WHERE name = ?1 AND run = ?2)
-        FROM @documents WHERE name = ?1"""
+        SELECT d.version, d.body, (SELECT h.body FROM @history h WHERE h.name = d.name AND h.run = ?)
+        FROM @documents d WHERE d.name = ?"""
     document: str = "SELECT version, body FROM @documents WHERE name = ?"
     # Takes names; gives (place, version, length of the body), and the bodies.
     documents: str = """
@@ -160,25 +160,26 @@ class Statements:
                     WHERE name = $0 AND request = '' AND until >= $1 - 1 AND slot < $1) THEN $1 - 1
                 ELSE (SELECT max(until) FROM @marks WHERE name = $0 AND request = '' AND until < $1) END))
         FROM json_each(?) w"""
-    # Takes names, how many records to keep and to tell; gives (name, rows (run, slot, keep)).
+    # Takes how many records to keep and to tell, names; gives (name, rows (run, slot, keep)).
     # The boundary is sought from the newest: a million records may lie beyond it, of which few are told.
     heads: str = """
         SELECT json_group_array(json_array(w.value, (
             SELECT json_group_array(json_array(run, slot, keep)) FROM (
                 SELECT run, slot, keep FROM @history WHERE name = w.value AND (slot, run) <= (
                     SELECT slot, run FROM @history WHERE name = w.value
-                    ORDER BY slot DESC, run DESC LIMIT 1 OFFSET ?2)
-                ORDER BY slot, run LIMIT ?3))))
-        FROM json_each(?1) w"""
-    # Takes names, how many marks to keep; gives (name, until).
+                    ORDER BY slot DESC, run DESC LIMIT 1 OFFSET ?)
+                ORDER BY slot, run LIMIT ?))))
+        FROM json_each(?) w"""
+    # Takes how many marks to keep, names; gives (name, until).
     marks_until: str = """
         SELECT json_group_array(json_array(w.value, (
             SELECT max(until) FROM (SELECT until FROM @marks WHERE name = w.value
-                ORDER BY slot DESC, until DESC, request DESC LIMIT -1 OFFSET ?2))))
-        FROM json_each(?1) w"""
+                ORDER BY slot DESC, until DESC, request DESC LIMIT -1 OFFSET ?))))
+        FROM json_each(?) w"""
+    # Takes the prefix, three times.
     names: str = """
         SELECT json_group_array(name) FROM @documents
-        WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1"""
+        WHERE name >= ? AND substr(name, 1, length(?)) = ?"""
     records: str = """
         SELECT run, slot, status, ended, keep, body FROM @history
         WHERE name = ? AND slot BETWEEN ? AND ? ORDER BY slot DESC, run LIMIT ?"""

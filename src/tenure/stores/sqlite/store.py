@@ -147,7 +147,7 @@ class SqliteStore:
 
     async def names(self, prefix: str) -> tuple[str, ...]:
         told = await self._look(
-            lambda connection: connection.execute(self._database.sql.names, (prefix,)).fetchone()[0]
+            lambda connection: connection.execute(self._database.sql.names, (prefix,) * 3).fetchone()[0]
         )
         return tuple(sorted(json.loads(told)))
 
