@@ -20,6 +20,7 @@ from tenure.rules.schedule import DstGap, DstOverlap, Schedule, ScheduleError, S
 from tenure.scheduler.events import NAMES, Event, Listener
 from tenure.scheduler.instance import Health, Instance
 from tenure.scheduler.jobs import Job, Options, Span, check_name, define, slots_between
+from tenure.scheduler.onestore import OneStore
 from tenure.scheduler.records import Records
 from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
@@ -72,7 +73,7 @@ class Tenure:
         self._defined: dict[str, Job] = {}
         self._listeners: list[tuple[str, Listener]] = []
         self._engine = Engine()
-        self._opened: tuple[int, Store, tuple[str, ...]] | None = None
+        self._store = OneStore(self._make_store)
         self._instance: Instance | None = None
         self._pid = 0
         define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
@@ -84,10 +85,13 @@ class Tenure:
 
     def use_store(self, store: str) -> None:
         """Use this store instead of the one that was given; before the first use of either. Raises ConfigError."""
-        if self._opened is not None:
+        if self._store.used:
             raise ConfigError("store", store, "comes too late: the other store is in use already.")
         store_from_url(store)
         self._source = store
+
+    def _make_store(self) -> Store:
+        return store_from_url(self._source) if isinstance(self._source, str) else self._source
 
     # --- jobs -------------------------------------------------------------------------------------------
 
@@ -161,13 +165,13 @@ class Tenure:
         if self.instance is not None:
             raise ConfigError("start", self._name or "", "was called already; stop() this one first.")
         jobs = self._chosen(only)
-        store, warnings = await self._engine.call(self._open())
         stage = LoopStage(asyncio.get_running_loop(), self._threads)
-        instance = Instance(jobs, store, stage, name=self._name, version=tenure.__version__)
+        instance = Instance(jobs, self._store, stage, name=self._name, version=tenure.__version__)
         for name, listener in self._listeners:
             instance.events.on(name, listener)
-        for sentence in (*warnings, *(f"{job.name}: {one}" for job in jobs for one in job.warnings)):
-            log.warning("%s", sentence)
+        for job in jobs:
+            for sentence in job.warnings:
+                log.warning("%s: %s", job.name, sentence)
         self._instance, self._pid = instance, os.getpid()
         await self._engine.call(self._begin(instance))
         if instance.refused is not None:
@@ -197,7 +201,7 @@ class Tenure:
             return
         seconds = self._stop_timeout if timeout is None else seconds_of("timeout", timeout)
         await self._engine.call(instance.stop(seconds))
-        await self._engine.call(self._close())
+        await self._engine.call(self._store.close())
         self._instance = None
         self._engine.close()
 
@@ -310,27 +314,15 @@ class Tenure:
         return self._engine.submit(self._with_records(question)).result()
 
     async def _with_records(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-        store, warnings = await self._open()
+        store, warnings = await self._store.opened()
         instance = self.instance
         ledger = instance.ledger if instance is not None else None
         return await question(Records(store, ledger, self._name or f"pid {os.getpid()}", warnings))
 
-    async def _open(self) -> tuple[Store, tuple[str, ...]]:
-        """The store, opened once per process; runs on the engine."""
-        if self._opened is None or self._opened[0] != os.getpid():
-            store = store_from_url(self._source) if isinstance(self._source, str) else self._source
-            self._opened = os.getpid(), store, await store.open()
-        return self._opened[1], self._opened[2]
-
-    async def _close(self) -> None:
-        if self._opened is not None:
-            await self._opened[1].close()
-            self._opened = None
-
     def close(self) -> None:
         """Give the store back after questions that were asked without start()."""
         if self.instance is None and self._engine.mine:
-            self._engine.submit(self._close()).result()
+            self._engine.submit(self._store.close()).result()
             self._engine.close()
 
 

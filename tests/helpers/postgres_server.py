@@ -171,10 +171,6 @@ def folder():
     return Path(os.environ[FOLDER])
 
 
-# A Popen that is forgotten while its process runs complains.
-_kept = []
-
-
 def shared(name, make):
     """The URL of the server of that name, which `make` starts, given a folder, where nobody has yet."""
     place = folder() / name
@@ -183,7 +179,7 @@ def shared(name, make):
         told = folder() / f"{name}.json"
         if not told.exists():
             server = make(place)
-            _kept.append(server)
+            server.process.returncode = 0  # the run's controller ends it: nothing for Popen to complain of
             told.write_text(json.dumps({"url": server.url, "pid": server.process.pid}))
         return json.loads(told.read_text())["url"]
 

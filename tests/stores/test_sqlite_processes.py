@@ -14,7 +14,7 @@ import pytest
 from tenure.stores.contract import Ask, Change, Found, Outcome
 
 HEAD = """
-import asyncio, gc, os, sys, time
+import asyncio, gc, os, sys, time, traceback
 from tenure.errors import StoreError
 from tenure.stores.contract import Ask, Change, Outcome, Record
 from tenure.stores.sqlite import SqliteStore
@@ -214,7 +214,9 @@ async def test_r45a_a_forked_child_is_refused(opened, script):
                     store._reader = store._writer._connection = transaction.connection = transaction._guarded = None
                     gc.collect()
                     os._exit(0)
-                finally:
+                except BaseException:
+                    traceback.print_exc()
+                    sys.stderr.flush()
                     os._exit(1)
             while True:
                 done, status = os.waitpid(pid, os.WNOHANG)

@@ -21,13 +21,13 @@ from tenure.scheduler.jobs import Job
 from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.lane import Lane
 from tenure.scheduler.ledger import Ledger, Order
+from tenure.scheduler.onestore import OneStore
 from tenure.scheduler.presence import Presence, default_name
 from tenure.scheduler.results import short
 from tenure.scheduler.runner import Runner
 from tenure.scheduler.seams import Chance, Clock, Stage, SystemChance, SystemClock
 from tenure.scheduler.shared import NAP, Shared
 from tenure.scheduler.watchman import Watchman
-from tenure.stores.contract import Store
 
 log = logging.getLogger("tenure")
 
@@ -52,7 +52,7 @@ class Instance:
     def __init__(
         self,
         jobs: Iterable[Job],
-        store: Store,
+        store: OneStore,
         stage: Stage,
         *,
         name: str | None = None,
@@ -65,8 +65,8 @@ class Instance:
         self.name = name or default_name(chance.token())
         self.events = Events(self.name, stage.deliver)
         self.shared = Shared(clock or SystemClock(), chance, stage, self.events)
-        self.store = store
-        self.ledger = Ledger(store, self.shared.store_clock, self._stepped, self._reached)
+        self._one_store = store
+        self.ledger = Ledger(store.store(), self.shared.store_clock, self._stepped, self._reached)
         self.keeper = Keeper(self.shared, self.ledger)
         self.effects = Effects(self.shared, self.ledger)
         self.runner = Runner(self.shared, self.keeper, Lane(self.ledger), self.effects)
@@ -124,13 +124,17 @@ class Instance:
         tries = 0
         while not self.started.is_set():
             try:
+                _, warnings = await self._one_store.opened()
+                for sentence in warnings:
+                    self.shared.warn(sentence)
                 await self._register()
                 self.clockwork.set_out()
                 await self.catchup.recover(list(self.jobs.values()))
                 self.started.set()
-                self.settled.set()
                 await self.presence.write(now=True)  # after the start, or its first page would say that it has not
+                self.settled.set()
             except StoreError as error:
+                self._reached(error)
                 self.settled.set()
                 if not isinstance(error, StoreUnavailable):
                     self.refused = error

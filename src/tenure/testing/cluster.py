@@ -18,8 +18,9 @@ from tenure.scheduler.events import Event
 from tenure.scheduler.instance import Health, Instance
 from tenure.scheduler.jobs import Job, document
 from tenure.scheduler.ledger import Page
+from tenure.scheduler.onestore import OneStore
 from tenure.scheduler.seams import Begun, Ended, Handler, Told, outcome, perform
-from tenure.stores.contract import Ask, Change, Reading, Record, Store, Transaction, Verdict
+from tenure.stores.contract import Ask, Change, Reading, Record, Transaction, Verdict
 from tenure.stores.memory import MemoryStore
 
 # Half a second past the hour, so that no slot is due at once.
@@ -204,8 +205,9 @@ class Cluster:
         clock.skew_ms = skew * 1000
         wire = Wire(self.store, lambda: wire_chance.uniform(*self._delay))
         stage = TurnedStage(self.loop, f"{label}/handlers")
-        store: Store = wire
-        instance = Instance(self.jobs if jobs is None else jobs, store, stage, name=label, clock=clock, chance=chance)
+        instance = Instance(
+            self.jobs if jobs is None else jobs, OneStore(lambda: wire), stage, name=label, clock=clock, chance=chance
+        )
         node = self.nodes[name] = Node(label, instance, clock, wire)
         instance.events.on("*", self.events.append)
         instance.events.on("*", node.events.append)

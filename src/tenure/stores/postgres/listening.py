@@ -52,12 +52,17 @@ class Listener:
         await link.execute(f'LISTEN "{self._hints.channel}"'.encode())
 
     async def _hears(self, link: Link) -> bool:
+        """Whether a notification comes through. It is sent from elsewhere: even a pooler passes on one's own."""
         await self._listen(link)
-        await link.execute(
-            "SELECT pg_catalog.pg_notify(%s, %s)", (self._hints.channel, f'["{self._hints.origin}", []]')
-        )
+        other = await self._server.connect()
+        try:
+            payload = f'["{self._hints.origin}", []]'
+            await other.execute("SELECT pg_catalog.pg_notify(%s, %s)", (self._hints.channel, payload))
+        finally:
+            await self._server.dismiss(other)
         async for _ in link.notifies(timeout=_PROBE_SECONDS, stop_after=1):
             return True
+        await link.execute("UNLISTEN *")
         return False
 
     async def _run(self, link: Link | None) -> None:

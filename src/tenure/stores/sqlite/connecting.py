@@ -37,6 +37,9 @@ C = TypeVar("C", bound=sqlite3.Connection)
 # STRICT tables came with this one.
 OLDEST: Final = (3, 37, 0)
 
+# Of a call's time, the part in which a lock is asked for; the rest is for the answer to travel.
+PATIENCE: Final = 0.9
+
 # SQLite's own waiting sleeps longer and longer and is starved by those who come later: four writers were seen
 # with shares of 1 to 14. Short random sleeps of our own keep the shares alike.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
@@ -93,8 +96,8 @@ class Database:
 
     @property
     def patience(self) -> float:
-        """For how many seconds of a call's time a lock is asked for; the rest is for the answer to travel."""
-        return self.settings.timeout * 0.9
+        """For how many seconds a lock is asked for."""
+        return self.settings.timeout * PATIENCE
 
 
 def connect(database: Database, factory: type[C]) -> C:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from tenure.errors import StoreError, TransactionTooLong
 from tenure.stores.contract import Ask, Change, Mark, Reading, Record, Transaction, Verdict
-from tenure.stores.sqlite.connecting import Connection, Database, abandon, pauses, reopen
+from tenure.stores.sqlite.connecting import PATIENCE, Connection, Database, abandon, pauses, reopen
 from tenure.stores.sqlite.documents import plain, read, read_plain
 from tenure.stores.sqlite.file import DatabaseFile
 from tenure.stores.sqlite.refusals import broken, busy, closed, forked, refusal, unanswered
@@ -60,6 +60,7 @@ class SqliteStore:
             url, prefix=prefix, synchronous=synchronous, timeout=timeout, allow_network_fs=allow_network_fs
         )
         self.timeout = self._settings.timeout
+        self._patience = self._settings.timeout * PATIENCE
         self._database = Database(
             DatabaseFile(self._settings.path),
             self._settings,
@@ -70,6 +71,8 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._reader: Connection | None = None
         self._readers = 0  # how many there were: what one says of itself means nothing to the next
+        self._calls: set[Call] = set()
+        self._overseer: asyncio.TimerHandle | None = None
         self._watchers: list[_Watcher] = []
         self._transactions: weakref.WeakSet[SqliteTransaction] = weakref.WeakSet()
 
@@ -128,6 +131,12 @@ class SqliteStore:
                 await transaction.rollback()
         self._drop_reader()
         await writer.stop()  # the last connection: SQLite brings the log into the file here
+        if self._overseer is not None:
+            self._overseer.cancel()
+            self._overseer = None
+        for call in self._calls:
+            if not call.answer.done():  # the disk holds the writer up, and nobody else will answer
+                call.answer.set_exception(unanswered(self._database.path, self.timeout))
 
     def _writing(self) -> Writer:
         """The writer of an open store, in the process that opened it."""
@@ -142,7 +151,7 @@ class SqliteStore:
     async def read(self, asks: Sequence[Ask]) -> Reading:
         sql = self._database.sql
         if plain(asks):
-            return await self._look(lambda connection: read_plain(connection, sql, asks[0]), one_statement=True)
+            return await self._look(lambda connection: read_plain(connection, sql, asks[0]), alone=True)
         return await self._look(lambda connection: read(connection, sql, asks))
 
     async def names(self, prefix: str) -> tuple[str, ...]:
@@ -161,28 +170,28 @@ class SqliteStore:
         rows = await self._look(lambda connection: connection.execute(self._database.sql.marks, place).fetchall())
         return tuple(Mark(*row) for row in rows)
 
-    async def _look(self, work: Callable[[sqlite3.Connection], T], one_statement: bool = False) -> T:
-        """Read at one moment. Only while SQLite recovers a file does it wait, as others do."""
+    async def _look(self, work: Callable[[sqlite3.Connection], T], alone: bool = False) -> T:
+        """Read at one moment; `alone`: by one statement. It waits only while SQLite recovers a file."""
         began = time.monotonic()
         waits: Iterator[float] | None = None
         while True:
             self._writing()
             try:
-                return self._look_once(work, one_statement)
+                return self._look_once(work, alone)
             except sqlite3.Error as error:
                 waited = time.monotonic() - began
                 if broken(error):
                     self._drop_reader()
-                if not busy(error) or waited > self._database.patience:
+                if not busy(error) or waited > self._patience:
                     raise refusal(error, self._database.path, waited) from error
             waits = waits or pauses()
             await asyncio.sleep(next(waits))
 
-    def _look_once(self, work: Callable[[sqlite3.Connection], T], one_statement: bool) -> T:
+    def _look_once(self, work: Callable[[sqlite3.Connection], T], alone: bool) -> T:
         """What a single statement sees is of one moment by itself; several need a transaction."""
         connection = self._reader or self._connected()
         self._database.file.check()
-        if one_statement:
+        if alone:
             return work(connection)
         connection.execute(BEGIN_READ)
         try:
@@ -211,17 +220,25 @@ class SqliteStore:
     async def commit(self, changes: Sequence[Change]) -> Verdict:
         writer = self._writing()
         loop, began = asyncio.get_running_loop(), time.monotonic()
-        answer: asyncio.Future[Verdict] = loop.create_future()
-        timer = loop.call_later(self.timeout, self._give_up, answer)
-        writer.put(Call(tuple(changes), answer, began, began + self._database.patience))
+        call = Call(tuple(changes), loop.create_future(), began, began + self._patience)
+        self._calls.add(call)
+        if self._overseer is None:
+            self._overseer = loop.call_later(self.timeout, self._oversee, loop)
+        writer.put(call)
         try:
-            return await answer
+            return await call.answer
         finally:
-            timer.cancel()
+            self._calls.discard(call)
 
-    def _give_up(self, answer: asyncio.Future[Verdict]) -> None:
-        if not answer.done():
-            answer.set_exception(unanswered(self._database.path, self.timeout))
+    def _oversee(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End the calls whose time is over, whatever holds the writer up. One timer for all: each has its price."""
+        now, self._overseer = time.monotonic(), None
+        for call in self._calls:
+            if call.began + self.timeout <= now and not call.answer.done():
+                call.answer.set_exception(unanswered(self._database.path, self.timeout))
+        first = min((call.began for call in self._calls if not call.answer.done()), default=None)
+        if first is not None:
+            self._overseer = loop.call_later(max(0.0, first + self.timeout - now), self._oversee, loop)
 
     async def begin(self, limit_seconds: float) -> Transaction:
         self._writing()
