@@ -112,6 +112,16 @@ async def test_r45_a_disk_that_hangs_ends_the_call(tmp_path):
     await store.close()
 
 
+async def test_the_writer_outlives_what_nobody_thought_of(opened, monkeypatch):
+    """Any exception in the writer's thread is told to who asked, and the thread serves the next."""
+    async with opened() as store:
+        with monkeypatch.context() as planted:
+            planted.setattr(store._writer, "_lock", lambda calls, alone: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                await store.commit([Change("a", 0, b"1")])
+        assert (await store.commit([Change("a", 0, b"1")])).outcomes == (DONE,)
+
+
 # --- plans ------------------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,8 @@ class SqliteStore:
         Raises StoreError with a sentence; it may be tried again then.
         """
         if self._writer is not None:
+            if os.getpid() != self._pid:
+                raise forked(self._database.path)
             raise StoreError(f"The store {self._database.path} is open already.")
         self._pid = os.getpid()
         warnings = self._warnings()
@@ -93,9 +95,11 @@ class SqliteStore:
         self._writer = writer
         try:
             self._connected()
-        except sqlite3.Error as error:
+        except BaseException as error:
             await self.close()
-            raise refusal(error, self._database.path) from error
+            if isinstance(error, sqlite3.Error):
+                raise refusal(error, self._database.path) from error
+            raise
         return warnings
 
     def _warnings(self) -> tuple[str, ...]:
@@ -256,7 +260,7 @@ class SqliteStore:
         self._watchers.append(watcher)
         loop = asyncio.get_running_loop()
         try:
-            while self._writer is not None:
+            while self._writer is not None and os.getpid() == self._pid:
                 names = watcher.take() | self._news(watcher)
                 if names:
                     yield frozenset(names)

@@ -94,7 +94,10 @@ class Writer:
         else:
             self._on_loop(_settle, self._opened, None)
             while calls := self._next():
-                self._serve(calls)
+                try:
+                    self._serve(calls)
+                except Exception as error:  # noqa: BLE001 - whatever it was, the thread has more calls to serve
+                    self._answer([(call, error) for call in calls])
         if self._connection is not None:
             abandon(self._connection)
         self._on_loop(_settle, self._ended, None)
