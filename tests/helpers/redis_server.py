@@ -298,11 +298,11 @@ def private():
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tenure-rt-", ignore_cleanup_errors=True)))
         count = 0
 
-        def make(kind="valkey9", **settings):
+        def make(what="valkey9", **settings):
             nonlocal count
             count += 1
-            maker = Cluster if kind == "cluster" else lambda where, **said: Server(kind, where, **said)
-            server = maker(place / str(count), **settings)
+            where = place / str(count)
+            server = Cluster(where, **settings) if what == "cluster" else Server(what, where, **settings)
             stack.callback(server.stop)
             return server.start()
 

@@ -86,9 +86,12 @@ class Load:
         assert all(isinstance(error, StoreUnavailable) for error in self.errors)
 
 
-async def test_slots_that_move_and_masters_that_change(private):
+@pytest.mark.parametrize(
+    "kind", ["valkey9", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("redis62", "redis70"))]
+)
+async def test_slots_that_move_and_masters_that_change(private, kind):
     """A slot moved under load, a forced failover, a master killed: every acknowledged change stands, once."""
-    cluster = await asyncio.to_thread(private, "cluster")
+    cluster = await asyncio.to_thread(private, "cluster", kind=kind)
     name = "job:moving"
     slot = slot_of(bucket_of(name))
     async with opened(cluster.url, timeout=2) as store:

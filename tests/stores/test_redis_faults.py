@@ -130,16 +130,13 @@ async def test_out_of_memory(private, kind):
 
 async def test_warnings_when_opened(private):
     """Eviction, missing persistence and replicas that need not copy anything are told; a sound server is not."""
-    with private(save="", appendonly="no", maxmemory_policy="allkeys-lru").client() as client:
-        url = "unix://" + client.get_connection_kwargs()["path"]
-    async with opened(url) as store:
+    async with opened(private(maxmemory_policy="allkeys-lru").url) as store:
         policy, disk = store.warnings
         assert "allkeys-lru" in policy
-        assert "nothing to disk" in disk
+        assert "nothing is written to disk" in disk
     async with opened(private(save="3600 1").url) as store:
         assert "snapshots only" in store.warnings[0]
-    sound = private(appendonly="yes", port=0)
-    async with opened(sound.url) as store:
+    async with opened(private(appendonly="yes").url) as store:
         assert store.warnings == ()
 
 
@@ -245,6 +242,17 @@ async def test_frozen_server_and_a_late_write(private):
         assert await version(store, "late") == 0
         # Without a deadline it lands: that is why decisions have one.
         assert await version(store, "free") == 1
+
+
+async def test_a_pause_of_writes(private):
+    """A server that holds writes back for a moment, as at a hand-over to its replica, is waited for."""
+    server = private()
+    async with opened(server.url) as store:
+        assert await put(store) is DONE
+        server.run("CLIENT", "PAUSE", "300", "WRITE")
+        began = time.monotonic()
+        assert await put(store) is DONE
+        assert time.monotonic() - began > 0.2
 
 
 async def test_an_answer_that_was_lost(private):

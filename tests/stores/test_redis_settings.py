@@ -149,8 +149,8 @@ def test_r43_warnings():
     sound = parsed(
         b"maxmemory_policy:noeviction\r\naof_enabled:1\r\nconnected_slaves:1\r\nmin_slaves_good_slaves:1\r\n"
     )
-    assert _should("h", sound, "") == []
-    assert len(_should("h", {**sound, "maxmemory_policy": "volatile-ttl", "aof_enabled": "0"}, "60 1")) == 2
+    assert _should(sound, "") == []
+    assert len(_should({**sound, "maxmemory_policy": "volatile-ttl", "aof_enabled": "0"}, "60 1")) == 2
 
 
 def test_names_lie_where_they_always_lay():

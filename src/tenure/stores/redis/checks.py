@@ -21,22 +21,27 @@ Info = dict[str, str]
 async def check(masters: list[Node], settings: Settings) -> tuple[str, ...]:
     """Check all masters. Returns warnings, one sentence each; raises StoreError for what can't be used."""
     told = await asyncio.gather(*(_ask(node, settings) for node in masters))
-    warnings: dict[str, None] = {}
+    said: dict[str, list[str]] = {}
     for node, (info, save, publishes) in zip(masters, told, strict=True):
-        if info is None:
-            warnings[f"{node.shown} does not let us look at its settings (INFO), so they were not checked."] = None
-        else:
+        sentences = ["our user may not look at the settings (INFO), so they were not checked."]
+        if info is not None:
             _must(node.shown, info, settings)
-            warnings.update(dict.fromkeys(_should(node.shown, info, save)))
+            sentences = _should(info, save)
         if not publishes:
-            warnings[
-                f"{node.shown} does not allow our user to publish on {channel_of(settings.prefix)}, so others hear of "
-                f"changes only when they look: a hand-over takes longer."
-            ] = None
+            sentences.append(
+                f"our user may not publish on {channel_of(settings.prefix)}, so others hear of changes only when they "
+                f"look: a hand-over takes longer."
+            )
+        for sentence in sentences:
+            said.setdefault(sentence, []).append(node.shown)
+    warnings = [f"{_listed(nodes)}: {sentence}" for sentence, nodes in said.items()]
     clocks = await _clocks(masters)
-    if clocks is not None:
-        warnings[clocks] = None
-    return tuple(warnings)
+    return (*warnings, clocks) if clocks is not None else tuple(warnings)
+
+
+def _listed(nodes: list[str]) -> str:
+    """A cluster may have a hundred of them."""
+    return ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
 
 
 async def _ask(node: Node, settings: Settings) -> tuple[Info | None, str | None, bool]:
@@ -80,29 +85,29 @@ def _must(shown: str, info: Info, settings: Settings) -> None:
         )
 
 
-def _should(shown: str, info: Info, save: str | None) -> list[str]:
+def _should(info: Info, save: str | None) -> list[str]:
     warnings = []
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         warnings.append(
-            f"{shown} may evict keys when its memory is full (maxmemory-policy {policy}), and what Tenure knows of "
-            f"runs with them. Set it to noeviction."
+            f"keys are evicted when the memory is full (maxmemory-policy {policy}), and what Tenure knows of runs with "
+            f"them. Set it to noeviction."
         )
     if info.get("aof_enabled") == "0":
         if save == "":
             warnings.append(
-                f"{shown} writes nothing to disk: after a restart all is forgotten, and runs that ended may run again. "
-                f"Set appendonly yes."
+                "nothing is written to disk: after a restart all is forgotten, and runs that ended may run again. "
+                "Set appendonly yes."
             )
         elif save is not None:
             warnings.append(
-                f"{shown} writes snapshots only: a crash forgets what came after the last one, and runs that ended "
-                f"since may run again. Set appendonly yes."
+                "the disk gets snapshots only: a crash forgets what came after the last one, and runs that ended since "
+                "may run again. Set appendonly yes."
             )
     if int(info.get("connected_slaves", "0")) > 0 and "min_slaves_good_slaves" not in info:
         warnings.append(
-            f"{shown} has replicas and takes writes also when none is left to copy them, so a failover may forget more "
-            f"than it must and a slot may run twice. Set min-replicas-to-write 1 and min-replicas-max-lag 10."
+            "there are replicas, and writes are taken also when none is left to copy them, so a failover may forget "
+            "more than it must and a slot may run twice. Set min-replicas-to-write 1 and min-replicas-max-lag 10."
         )
     return warnings
 

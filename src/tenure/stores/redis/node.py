@@ -99,7 +99,10 @@ class Node:
                 (told,) = await _converse(connection, [Call(["WAIT", str(wait[0]), str(wait[1])])], asking=False)
                 acknowledged = told if isinstance(told, int) else 0
         except BaseException:
-            # Half a conversation: an answer that comes later must meet nobody.
+            # Half a conversation: an answer that comes later must meet nobody, and what was not sent yet never is.
+            writer = connection._writer  # noqa: SLF001 - its close() alone would go on sending
+            if writer is not None:
+                writer.transport.abort()
             await connection.disconnect(nowait=True)
             raise
         if self._given_up:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -76,7 +75,7 @@ class Servers:
     async def run(self, calls: Sequence[Call], until: float, wait: tuple[int, int] | None = None) -> list[Answer]:
         """Send each call where it belongs, all at once, until each has its answer.
 
-        until: on the monotonic clock; a call that is still refused then fails. Raises StoreError, once all
+        until: on the loop's clock; a call that is still refused then fails. Raises StoreError, once all
         calls that were sent have been answered or failed.
         """
         answers: dict[int, Answer] = {}
@@ -105,7 +104,7 @@ class Servers:
                     raise refusal(answer.reply, answer.node.shown) from answer.reply
             if refused is None:
                 return [answers[place] for place in range(len(calls))]
-            if time.monotonic() > until:
+            if asyncio.get_running_loop().time() > until:
                 raise refusal(refused.reply, refused.node.shown) from refused.reply
             waiting = [place for place in waiting if place not in answers]
             rounds += 1

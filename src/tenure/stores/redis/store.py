@@ -128,12 +128,15 @@ class RedisStore:
             raise closed(self.url)
         return self._servers
 
-    async def _run(self, calls: Sequence[Call], wait: tuple[int, int] | None = None) -> list[Answer]:
-        """The answers, within the time of one call."""
+    async def _run(
+        self, calls: Sequence[Call], wait: tuple[int, int] | None = None, end: float | None = None
+    ) -> list[Answer]:
+        """The answers, within the time of one call, or by `end` on the loop's clock."""
         servers = self._open()
+        end = asyncio.get_running_loop().time() + self.timeout if end is None else end
         try:
-            async with asyncio.timeout(self.timeout):
-                return await servers.run(calls, time.monotonic() + self.timeout * _PATIENCE, wait)
+            async with asyncio.timeout_at(end):
+                return await servers.run(calls, end - self.timeout * (1 - _PATIENCE), wait)
         except TimeoutError:
             await servers.forget()
             raise unanswered(self.url, self.timeout) from None
@@ -159,12 +162,13 @@ class RedisStore:
     ) -> tuple[int, list[list[Any]]]:
         """The time, and what the scripts told, of one moment; the module's docstring says how."""
         began = time.monotonic()
-        took, told = await self._pass(calls)
+        end = asyncio.get_running_loop().time() + self.timeout
+        took, told = await self._pass(calls, end)
         if len(calls) == 1:
             self._ahead.difference_update(ask.name for ask in asks)
             return told[0][0], told
         while True:
-            took_again, again = await self._pass(calls)
+            took_again, again = await self._pass(calls, end)
             at_rest = all(one[1:] == other[1:] for one, other in zip(told, again, strict=True))
             # At rest it is the earlier pass whose time is not later than the moment; else each has only its own.
             took, told = (took, told) if at_rest else (took_again, again)
@@ -179,10 +183,10 @@ class RedisStore:
                 self._ahead.difference_update(names)
         return now, told
 
-    async def _pass(self, calls: Sequence[Call]) -> tuple[float, list[list[Any]]]:
+    async def _pass(self, calls: Sequence[Call], end: float) -> tuple[float, list[list[Any]]]:
         """How many milliseconds it took, and what the scripts told."""
         began = time.monotonic()
-        answers = await self._run(calls)
+        answers = await self._run(calls, end=end)
         return (time.monotonic() - began) * 1000, [answer.reply for answer in answers]
 
     async def names(self, prefix: str) -> tuple[str, ...]:
