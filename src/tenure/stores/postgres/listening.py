@@ -23,6 +23,7 @@ class Listener:
 
     def __init__(self, server: Server, hints: Hints, told: Callable[[frozenset[str]], None]) -> None:
         self._server, self._hints, self._told = server, hints, told
+        self._link: Link | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, direct: bool) -> str | None:
@@ -45,7 +46,8 @@ class Listener:
         except BaseException:
             await self._server.dismiss(link, broken=True)
             raise
-        self._task = asyncio.create_task(self._run(link))
+        self._link = link
+        self._task = asyncio.create_task(self._run())
         return None
 
     async def _listen(self, link: Link) -> None:
@@ -65,23 +67,25 @@ class Listener:
         await link.execute("UNLISTEN *")
         return False
 
-    async def _run(self, link: Link | None) -> None:
+    async def _run(self) -> None:
         pause = _FIRST_PAUSE
         while True:
             try:
-                if link is None:
-                    link = await self._server.connect()
-                    await self._listen(link)
+                if self._link is None:
+                    self._link = await self._server.connect()
+                    await self._listen(self._link)
                 pause = _FIRST_PAUSE
-                async for notification in link.notifies():
+                async for notification in self._link.notifies():
                     self._hear(notification.payload)
             except (psycopg.Error, StoreError, OSError):
+                await self._hang_up()
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
-            finally:
-                if link is not None:
-                    await self._server.dismiss(link, broken=True)
-                    link = None
+
+    async def _hang_up(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            await self._server.dismiss(link, broken=True)
 
     def _hear(self, payload: str) -> None:
         with contextlib.suppress(ValueError, TypeError):  # anybody may notify; what is not ours is passed over
@@ -94,3 +98,4 @@ class Listener:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._hang_up()
