@@ -91,14 +91,14 @@ async def test_r45_a_second_writer_waits_its_turn(opened, tmp_path):
 
 async def test_r45_busy_all_the_time(opened, tmp_path):
     """Where others keep the lock for the whole time allowed, nothing is changed and StoreBusy says so."""
-    async with opened(query="?timeout=0.4") as store:
+    async with opened(query="?timeout=2") as store:
         with shell(tmp_path / "a.db") as other:
             other.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             answers = await asyncio.gather(
                 *(store.commit([Change(f"{at}", 0, b"1")]) for at in range(5)), return_exceptions=True
             )
-            assert 0.3 < time.monotonic() - began < 3
+            assert time.monotonic() - began > 1.5
             for answer in answers:
                 assert isinstance(answer, StoreBusy)
                 assert "locked by others" in str(answer)
@@ -115,7 +115,7 @@ async def test_r45_busy_when_it_opens(tmp_path):
     with shell(tmp_path / "a.db") as other:
         other.execute("PRAGMA journal_mode = WAL")
         other.execute("BEGIN IMMEDIATE")
-        store = SqliteStore(f"sqlite:///{tmp_path}/a.db?timeout=0.3")
+        store = SqliteStore(f"sqlite:///{tmp_path}/a.db?timeout=2")
         with pytest.raises(StoreBusy):
             await store.open()
         opening = asyncio.create_task(store.open())

@@ -98,14 +98,14 @@ async def test_a_value_that_does_not_fit_fails_its_own_call_only(opened):
 
 async def test_r45_a_disk_that_hangs_ends_the_call(tmp_path):
     """A commit that gets no answer ends within the timeout, and says that its outcome is not known."""
-    store = SqliteStore(f"sqlite:///{tmp_path}/a.db?timeout=0.3")
+    store = SqliteStore(f"sqlite:///{tmp_path}/a.db?timeout=1")
     await store.open()
     gate = threading.Event()
     store._writer._connection.set_progress_handler(lambda: int(not gate.wait(10)), 1)
     began = time.monotonic()
-    with pytest.raises(StoreError, match=r"within 0\.3 s.*not known"):
+    with pytest.raises(StoreError, match=r"within 1 s.*not known"):
         await store.commit([Change("a", 0, b"1")])
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 9
     gate.set()
     await store.commit([Change("b", 0, b"1")])
     assert (await store.read([Ask("a")])).found[0] in (Found(), Found(1, b"1"))
