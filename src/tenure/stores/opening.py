@@ -22,11 +22,11 @@ from tenure.stores.memory import MemoryStore
 class Row:
     """Where a store is found: its module, its class, and the extra that brings its driver.
 
-    The class takes the URL, and options by keyword. No module: this version has no such store yet.
+    The class takes the URL, and options by keyword.
     """
 
-    module: str = ""
-    cls: str = ""
+    module: str
+    cls: str
     extra: str = ""
 
 
@@ -68,10 +68,6 @@ def store_from_url(url: str, **options: object) -> Store:
         near = difflib.get_close_matches(scheme, [*STORES, "memory"], 1)
         hint = f"Did you mean {near[0]}://?" if near else f"There are {_existing()}."
         raise ConfigError("store", redact(url), f"no store has the scheme {scheme}://.", hint)
-    if not row.module:
-        raise ConfigError(
-            "store", redact(url), f"this version of Tenure has no store for {scheme}:// yet.", f"It has {_existing()}."
-        )
     return cast(Store, _class(scheme, row)(url.strip(), **options))
 
 
@@ -85,7 +81,9 @@ def _class(scheme: str, row: Row) -> type:
 
 
 def _existing() -> str:
-    return ", ".join(f"{scheme}://" for scheme, row in STORES.items() if row.module) + " and memory://"
+    """One scheme of each kind of store."""
+    kinds = {row: scheme for scheme, row in reversed(STORES.items())}
+    return ", ".join(f"{scheme}://" for scheme in reversed(kinds.values())) + " and memory://"
 
 
 def _memory(url: str, options: dict[str, object]) -> MemoryStore:
