@@ -123,6 +123,27 @@ class Postgres:
             cursor = connection.execute(text, parameters or None)
             return cursor.fetchall() if cursor.description else None
 
+    @contextlib.contextmanager
+    def set(self, name, value):
+        """With another setting, for old connections and new."""
+        file = self.data / "postgresql.auto.conf"
+        before = file.read_text()
+        try:
+            file.write_text(f"{before}{name} = '{value}'\n")
+            self._reload(name, value)
+            yield
+        finally:
+            file.write_text(before)
+            self._reload(name, None)
+
+    def _reload(self, name, value):
+        """Have the server read its settings again; those of sessions follow within moments."""
+        self.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + 5
+        while (self.sql(f"SHOW {name}")[0][0] == value) is (value is None) and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.05)
+
     def remove(self):
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -27,6 +27,7 @@ class Links:
 
     def __init__(self, server: Server, count: int, keep: bool = True) -> None:
         self._server, self.count, self._keep = server, count, keep
+        self.where = server.where
         self._turns = asyncio.Semaphore(count)
         self._free: list[Link] = []
         self._closed = False
@@ -44,7 +45,7 @@ class Links:
                         return await work(link)
                 except psycopg.Error as error:
                     if not (again and kept and lost(error)):
-                        raise refusal(error, self._server.where) from error
+                        raise refusal(error, self.where) from error
                     again = False
 
     @asynccontextmanager
@@ -59,15 +60,19 @@ class Links:
         finally:
             await self._give(link)
 
-    async def lend(self, seconds: float) -> Link:
-        """A connection for a transaction, to be given back by `back`. Raises StoreBusy where none gets free."""
+    async def lend(self, until: float) -> Link:
+        """A connection for a transaction, to be given back by `back`; by the loop's time `until`.
+
+        Raises StoreBusy where none gets free, TimeoutError where none can be made in time, StoreError.
+        """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(until):
                 await self._turns.acquire()
         except TimeoutError:
-            raise exhausted(self._server.where, self.count) from None
+            raise exhausted(self.where, self.count) from None
         try:
-            return await self._taken()
+            async with asyncio.timeout_at(until):
+                return await self._taken()
         except BaseException:
             self._turns.release()
             raise
@@ -81,7 +86,7 @@ class Links:
 
     async def _taken(self) -> Link:
         if self._closed:
-            raise closed(self._server.where)
+            raise closed(self.where)
         while self._free:
             link = self._free.pop()
             if not link.closed:

@@ -81,7 +81,7 @@ def refusal(error: psycopg.Error, where: str) -> StoreError:
         )
     if code in _DAMAGED:
         return StoreCorrupt(f"{where} says that its data is damaged ({said}). Restore a backup; nothing was repaired.")
-    if code[:2] in ("22", "54"):
+    if code[:2] in ("22", "54") or isinstance(error, psycopg.DataError):
         return StoreError(f"{where} can't hold a value that was given ({said}), and nothing was changed.")
     return StoreError(f"{where} refused a statement ({said}). This is a fault of Tenure; please report it.")
 

@@ -100,29 +100,29 @@ class PostgresTransaction:
 
     async def begin(self) -> None:
         """Get a connection and begin. Raises StoreError."""
-        for tried in (1, 2):
-            link = await self._links.lend(self._seconds)
-            try:
-                async with asyncio.timeout(self._seconds):
-                    await link.execute("BEGIN")
-                    ((self._began,),) = await link.rows("SELECT pg_catalog.now()", ())
-            except psycopg.Error as error:
-                await self._abandon(link)
-                if tried == 2 or not lost(error):  # a kept connection may have broken unnoticed
-                    raise refusal(error, link.where) from error
-            except TimeoutError:
-                await self._abandon(link)
-                raise unanswered(link.where, self._seconds, "BEGIN") from None
-            except BaseException:
-                await self._abandon(link)
-                raise
-            else:
-                self._link, self._where = link, link.where
-                return
+        until = asyncio.get_running_loop().time() + self._seconds
+        try:
+            # A connection that was kept may have broken unnoticed: then another one does.
+            if not await self._begun(await self._links.lend(until), until, last=False):
+                await self._begun(await self._links.lend(until), until, last=True)
+        except TimeoutError:
+            raise unanswered(self._links.where, self._seconds, "BEGIN") from None
 
-    async def _abandon(self, link: Link) -> None:
-        link.pgconn.finish()
-        await self._links.back(link)
+    async def _begun(self, link: Link, until: float, last: bool) -> bool:
+        try:
+            async with asyncio.timeout_at(until):
+                await link.execute("BEGIN")
+                ((self._began,),) = await link.rows("SELECT pg_catalog.now()", ())
+        except BaseException as error:
+            link.pgconn.finish()
+            await self._links.back(link)
+            if not isinstance(error, psycopg.Error):
+                raise
+            if last or not lost(error):
+                raise refusal(error, link.where) from error
+            return False
+        self._link, self._where = link, link.where
+        return True
 
     @property
     def connection(self) -> Any:
