@@ -16,7 +16,7 @@ from tenure.errors import (
 from tenure.stores.contract import Change, Mark
 from tenure.stores.opening import store_from_url
 from tenure.stores.redis import RedisStore
-from tenure.stores.redis.checks import _must, _should, parsed
+from tenure.stores.redis.checks import _must, _should, check, parsed
 from tenure.stores.redis.documents import SLOTS, bucket_of, commit_calls, mark
 from tenure.stores.redis.node import _plainly, packed
 from tenure.stores.redis.refusals import code, refusal
@@ -134,12 +134,17 @@ def test_refusals(error, cls, word):
     assert "\n" not in str(told)
 
 
-def test_r42_too_old():
-    """What is too old is refused; Valkey tells an old Redis version and is not."""
+async def test_r42_too_old():
+    """What is too old is refused, with its version."""
+
+    class Old:
+        shown = "redis://h"
+
+        async def ask(self, calls):
+            return [[b"server", b"redis", b"version", b"6.0.16"], b"", [], 0, [1]], None
+
     with pytest.raises(StoreTooOld, match=r"Redis 6\.0\.16, and Tenure needs Redis 6\.2"):
-        _must("h", parsed(b"redis_version:6.0.16\r\nrole:master\r\n"), settings("redis://h"))
-    _must("h", parsed(b"redis_version:6.2.0\r\n"), settings("redis://h"))
-    _must("h", parsed(b"redis_version:7.2.4\r\nvalkey_version:9.1.0\r\n"), settings("redis://h"))
+        await check([Old()], settings("redis://h"))
     with pytest.raises(StoreUnavailable, match="loading"):
         _must("h", parsed(b"redis_version:7.0.0\r\nloading:1\r\n"), settings("redis://h"))
 

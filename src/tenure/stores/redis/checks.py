@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from tenure.errors import StoreError, StoreReadOnly, StoreTooOld, StoreUnavailable
 from tenure.stores.redis.documents import READ, Call, channel_of
@@ -15,14 +16,31 @@ OLDEST: Final = (6, 2)
 # Clocks of a cluster's nodes that are further apart than this are worth a sentence.
 _APART_MS: Final = 100
 
+# Before this version a script may write although min-replicas-to-write refuses every plain write.
+_STRICT_SCRIPTS: Final = (7, 0)
+
 Info = dict[str, str]
+Version = tuple[int, ...]
 
 
-async def check(masters: list[Node], settings: Settings) -> tuple[str, ...]:
-    """Check all masters. Returns warnings, one sentence each; raises StoreError for what can't be used."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Warnings, one sentence each, and whether a script must stand behind a plain write that is refused for it."""
+
+    warnings: tuple[str, ...]
+    lax_scripts: bool
+
+
+async def check(masters: list[Node], settings: Settings) -> Checked:
+    """Check all masters. Raises StoreError for what can't be used."""
     told = await asyncio.gather(*(_ask(node, settings) for node in masters))
     said: dict[str, list[str]] = {}
-    for node, (info, save, publishes) in zip(masters, told, strict=True):
+    for node, (version, info, save, publishes) in zip(masters, told, strict=True):
+        if version < OLDEST:
+            raise StoreTooOld(
+                f"{node.shown} is Redis {'.'.join(map(str, version))}, and Tenure needs Redis 6.2 or Valkey 7.2 or "
+                f"newer. Upgrade it."
+            )
         sentences = ["our user may not look at the settings (INFO), so they were not checked."]
         if info is not None:
             _must(node.shown, info, settings)
@@ -36,7 +54,9 @@ async def check(masters: list[Node], settings: Settings) -> tuple[str, ...]:
             said.setdefault(sentence, []).append(node.shown)
     warnings = [f"{_listed(nodes)}: {sentence}" for sentence, nodes in said.items()]
     clocks = await _clocks(masters)
-    return (*warnings, clocks) if clocks is not None else tuple(warnings)
+    if clocks is not None:
+        warnings.append(clocks)
+    return Checked(tuple(warnings), any(version < _STRICT_SCRIPTS for version, *_ in told))
 
 
 def _listed(nodes: list[str]) -> str:
@@ -44,23 +64,31 @@ def _listed(nodes: list[str]) -> str:
     return ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
 
 
-async def _ask(node: Node, settings: Settings) -> tuple[Info | None, str | None, bool]:
-    """INFO, the times of snapshots (None: not told), whether hints may be published."""
+async def _ask(node: Node, settings: Settings) -> tuple[Version, Info | None, str | None, bool]:
+    """The version, INFO, the times of snapshots (each None if not told), whether hints may be published."""
     calls = [
+        Call(["HELLO"]),  # it tells the version to users who may do nothing
         Call(["INFO"]),
         Call(["CONFIG", "GET", "save"]),
         Call(["PUBLISH", channel_of(settings.prefix), "[]"]),
         Call(["0", "0"], READ),
     ]
     try:
-        (info, save, published, read), _ = await node.ask(calls)
+        (hello, info, save, published, read), _ = await node.ask(calls)
     except Exception as error:
         raise refusal(error, node.shown) from error
-    for needed in (read, info):
-        if isinstance(needed, Exception) and (needed is read or code(needed) != "NOPERM"):
+    for needed in (hello, read, info):
+        if isinstance(needed, Exception) and (needed is not info or code(needed) != "NOPERM"):
             raise refusal(needed, node.shown) from needed
     told = None if isinstance(info, Exception) else parsed(info)
-    return told, save[1].decode() if isinstance(save, list) and len(save) == 2 else None, code_of(published) != "NOPERM"
+    snapshots = save[1].decode() if isinstance(save, list) and len(save) == 2 else None
+    return version_of(hello), told, snapshots, code_of(published) != "NOPERM"
+
+
+def version_of(hello: list[Any]) -> Version:
+    """The version that HELLO tells: of Redis, or of Valkey, whose numbers went on from Redis 7.2."""
+    told = dict(zip(hello[::2], hello[1::2], strict=False)).get(b"version", b"0")
+    return tuple(int(part) for part in told.decode().split(".") if part.isdigit())
 
 
 def parsed(info: bytes) -> Info:
@@ -70,10 +98,6 @@ def parsed(info: bytes) -> Info:
 
 
 def _must(shown: str, info: Info, settings: Settings) -> None:
-    version = info.get("redis_version", "0")
-    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if numbers < OLDEST and "valkey_version" not in info:
-        raise StoreTooOld(f"{shown} is Redis {version}, and Tenure needs Redis 6.2 or Valkey 7.2 or newer. Upgrade it.")
     if info.get("cluster_enabled") == "1" and settings.kind != "cluster":
         raise StoreError(f"{shown} is a node of a cluster. Write redis+cluster:// with some of its nodes.")
     if info.get("loading") == "1":

@@ -69,13 +69,15 @@ Argument = str | bytes
 class Call:
     """One command. With a script, `arguments` begin with the number of keys; `slot` None: any server will do.
 
-    writes: it may change something, so it is never sent again unless the server has refused it.
+    writes: it may change something, so it is never sent again unless the server has refused it. guarded: it is
+    sent behind a plain write of its first key that changes nothing, in one transaction.
     """
 
     arguments: Sequence[Argument]
     script: Script | None = None
     slot: int | None = None
     writes: bool = False
+    guarded: bool = False
 
 
 @dataclass(slots=True)

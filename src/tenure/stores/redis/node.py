@@ -155,20 +155,25 @@ async def _converse(
 ) -> list[Reply]:
     """Send all, then read all."""
     sent: list[bytes] = []
+    counts: list[int] = []
     known: set[Script] = set()
     for call in calls:
+        commands = [_spelled(call, sources and call.script not in known)]
+        if call.guarded:
+            # Whatever refuses the plain write refuses the script with it.
+            commands = [["MULTI"], ["PERSIST", call.arguments[1]], *commands, ["EXEC"]]
         if asking:
-            sent.append(packed([b"ASKING"]))
-        with_source = sources and call.script not in known
-        sent.append(packed(_spelled(call, with_source)))
+            commands.insert(0, ["ASKING"])
         if call.script is not None:
             known.add(call.script)
+        sent += map(packed, commands)
+        counts.append(len(commands))
     await connection.send_packed_command(sent, check_health=False)
     replies = []
-    for _ in calls:
-        if asking:
-            await _reply(connection)
-        replies.append(await _reply(connection))
+    for call, count in zip(calls, counts, strict=True):
+        told = [await _reply(connection) for _ in range(count)]
+        refused = next((one for one in told if isinstance(one, Exception)), None) if call.guarded else None
+        replies.append(refused or (told[-1][-1] if call.guarded else told[-1]))
     return replies
 
 

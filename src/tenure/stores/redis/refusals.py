@@ -26,6 +26,7 @@ _CODE: Final = re.compile(rf"(?:^|[-: ])({_CODES})\b")
 # Where the word is missing, in a script's error or in the driver's own.
 _PHRASES: Final = (
     ("authentication required", "NOAUTH"),
+    ("hello must be called with the client already authenticated", "NOAUTH"),
     ("invalid username-password pair", "WRONGPASS"),
     ("invalid password", "WRONGPASS"),
     ("can't run this command or subcommand", "NOPERM"),

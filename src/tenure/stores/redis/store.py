@@ -17,6 +17,9 @@ On a cluster a script can't leave its bucket, and each node has a clock of its o
   round the slowest nodes are done with; alone, a node's documents are read by its own clock. Differences that
   are not visible are those below 20 ms and the time that the reading took.
 
+Redis 6.2 lets scripts write although `min-replicas-to-write` refuses every plain write. There a commit goes in one
+transaction with a plain write that changes nothing, and is refused with it.
+
 After a failover the clock is the new master's, and writes that it had not heard of are gone: a slot may then run
 twice, though its record stays one. `min-replicas-to-write` and `wait_replicas` make that rarer.
 """
@@ -28,6 +31,7 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tenure.errors import StoreError
@@ -75,6 +79,7 @@ class RedisStore:
         self._servers: Servers | None = None
         self._hints: Hints | None = None
         self._ahead: set[str] = set()
+        self._guarded = False
 
     # --- opening and closing ------------------------------------------------------------------------------
 
@@ -89,7 +94,8 @@ class RedisStore:
         servers = KINDS[self._settings.kind](self._settings)
         try:
             async with asyncio.timeout(self.timeout):
-                warnings = await check(await servers.masters(), self._settings)
+                checked = await check(await servers.masters(), self._settings)
+                self._guarded = checked.lax_scripts
                 await self._probe(servers)
         except TimeoutError:
             await servers.close()
@@ -99,11 +105,12 @@ class RedisStore:
             raise
         self._servers = servers
         self._hints = Hints(servers, documents.channel_of(self._settings.prefix))
-        return warnings
+        return checked.warnings
 
     async def _probe(self, servers: Servers) -> None:
         """Refuse a user who lacks a right; anything else that stops a write now may have passed when it is needed."""
-        call = documents.probe_call(self._settings.prefix, f"tenure-probe-{secrets.token_hex(8)}")
+        name = f"tenure-probe-{secrets.token_hex(8)}"
+        call = replace(documents.probe_call(self._settings.prefix, name), guarded=self._guarded)
         node = await servers.node(call.slot)
         try:
             (reply,), _ = await node.ask([call])
@@ -209,7 +216,10 @@ class RedisStore:
         split = documents.commit_calls(
             self._settings.prefix, [changes[place] for place in sent], self._open().apart
         )  # fmt: skip
-        calls = [call for call, _ in split] or [Call(["0", "", "0"], COMMIT, writes=True)]
+        calls = [call for call, _ in split]
+        if self._guarded:
+            calls = [replace(call, guarded=call.arguments[0] != "0") for call in calls]
+        calls = calls or [Call(["0", "", "0"], COMMIT, writes=True)]
         wanted = self._settings.wait_replicas
         wait = (wanted, max(1, int(self.timeout * _REPLICAS * 1000))) if wanted else None
         answers = await self._run(calls, wait)
