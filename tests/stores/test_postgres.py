@@ -127,9 +127,10 @@ async def test_r41_one_claim_is_two_small_statements(open_store, monkeypatch):
     assert len(sent) == 6
 
 
-async def test_heartbeats_stay_hot(open_store, postgres_url, postgres_schema):
+async def test_heartbeats_stay_hot(own_postgres):
     """Updates of documents touch no index: no index holds what they change, and pages keep room."""
-    store = await open_store()
+    store = PostgresStore(own_postgres.url, schema="beating")
+    await store.open()
     names = await filled(store, 200)
     versions = dict.fromkeys(names, 1)
     told = []
@@ -138,14 +139,12 @@ async def test_heartbeats_stay_hot(open_store, postgres_url, postgres_schema):
         await store.commit([Change(name, versions[name], b"%d" % (round_ % 10) * 250) for name in beating])
         versions.update({name: versions[name] + 1 for name in beating})
         if round_ in (19, 59):
-            await store.close()
-            with psycopg.connect(postgres_url, autocommit=True) as connection:
-                question = (
-                    "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables "
-                    "WHERE schemaname = %s AND relname = 'tenure_documents'"
-                )
-                told.append(connection.execute(question, (postgres_schema,)).fetchone())
-            store = await open_store()
+            await store.close()  # a session tells its figures at the latest when it ends
+            question = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'beating'"
+            told += own_postgres.sql(question + " AND relname = 'tenure_documents'")
+            store = PostgresStore(own_postgres.url, schema="beating")
+            await store.open()
+    await store.close()
     updates, hot = (last - first for first, last in zip(*told, strict=True))
     print(f"{hot} of {updates} heartbeats were HOT; of the first 1,000, {told[0][1]}")
     assert updates == 2_000

@@ -80,8 +80,56 @@ class GuardedConnection(psycopg.Connection[Any]):
         """Nothing: the connection behind it is another's."""
 
 
+class HandlersConnection:
+    """What the handler gets: the driver's own connection, of the kind that its first use shows to be needed.
+
+    Used where a loop runs, as by an async handler, it is psycopg's AsyncConnection, else its Connection: both
+    stand on the one connection to the server. The transaction is begun before it is known who uses it.
+    """
+
+    __slots__ = ("_chosen", "_link")
+
+    def __init__(self, link: Link) -> None:
+        object.__setattr__(self, "_link", link)
+        object.__setattr__(self, "_chosen", None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_chosen(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_chosen(self), name, value)
+
+    def __repr__(self) -> str:
+        return repr(_chosen(self))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        """What asks `isinstance` is told what stands behind."""
+        return type(_chosen(self))
+
+
+def _chosen(handlers: HandlersConnection) -> Any:
+    """The driver's connection; chosen at the first use."""
+    own = object.__getattribute__(handlers, "_chosen")
+    if own is None:
+        link: Link = object.__getattribute__(handlers, "_link")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            own = GuardedConnection(link.pgconn)
+        else:
+            own = GuardedAsyncConnection(link.pgconn)
+        own.prepare_threshold = link.prepare_threshold
+        if link.origin is not None:
+            own.row_factory = link.origin.row_factory
+        object.__setattr__(handlers, "_chosen", own)
+    return own
+
+
 class PostgresTransaction:
     """One transaction; see the contract. `told` hears of a document changed with a hint."""
+
+    connection: Any
 
     def __init__(
         self,
@@ -94,7 +142,6 @@ class PostgresTransaction:
         self._links, self._sql, self._hints, self._seconds, self._told = links, sql, hints, seconds, told
         self._pid = os.getpid()
         self._link: Link | None = None
-        self._guarded: Any = None
         self._began: Any = None
         self._where = ""
 
@@ -122,26 +169,8 @@ class PostgresTransaction:
                 raise refusal(error, link.where) from error
             return False
         self._link, self._where = link, link.where
+        self.connection = HandlersConnection(link)
         return True
-
-    @property
-    def connection(self) -> Any:
-        """psycopg's AsyncConnection where a loop runs, else its Connection; asked for once, by the handler."""
-        if self._guarded is None and self._link is not None:
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                self._guarded = GuardedConnection(self._link.pgconn)
-            else:
-                self._guarded = GuardedAsyncConnection(self._link.pgconn)
-            self._guarded.prepare_threshold = self._link.prepare_threshold
-            if self._link.origin is not None:
-                self._guarded.row_factory = self._link.origin.row_factory
-        return self._guarded
-
-    @connection.setter
-    def connection(self, _: Any) -> None:
-        raise AttributeError("the connection of a transaction is not to be replaced")
 
     async def read(self, ask: Ask) -> Reading:
         async def work(link: Link) -> Reading:
