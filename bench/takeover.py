@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from rows import Row, p50, percentile
@@ -48,25 +47,6 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _trials(url: str, trials: int, number: int) -> tuple[list[float], list[float]]:
-    since_signal: list[float] = []
-    since_beat: list[float] = []
     with Fleet(url) as fleet:
-        for _ in range(3):
-            fleet.start()
-        fleet.registered(3)
-        for trial in range(trials):
-            fleet.trigger()
-            begun = fleet.wait("begin", attempt=1)
-            time.sleep(0.05 + trial * 0.137 % 0.9)
-            at = time.time()
-            fleet.signal(begun["name"], number)
-            second = fleet.wait("begin", key=begun["key"], attempt=2)
-            since_signal.append(second["at"] - at)
-            runs = fleet.ended(trial + 1)
-            first, after = next(run for run in runs if run.key == begun["key"]).attempts
-            since_beat.append((after.started - first.renewed) / 1000)
-            fleet.workers[begun["name"]].wait()
-            fleet.start()
-            fleet.registered(3)
-            print(f"# {trial + 1}/{trials}: {since_signal[-1]:.2f} s", file=sys.stderr, flush=True)
-    return since_signal, since_beat
+        found = fleet.takeovers(trials, number, lambda line: print(f"# {line}", file=sys.stderr, flush=True))
+    return [since_signal for since_signal, _ in found], [since_beat for _, since_beat in found]

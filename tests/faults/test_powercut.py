@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 import sqlite3
+from pathlib import Path
 
 import apsw
 import pytest
@@ -37,11 +38,12 @@ RUNS = tuple(str(slot) for slot in range(80))
 class Disk:
     """What is safe on the disk, file by file, and what was written since the last sync.
 
+    A deleted file may come back, until the folder is synced; SQLite does that with the first sync of a new log.
     At operation `cut_at` the power goes: what comes afterwards is written to a disk that nobody will see.
     """
 
     def __init__(self, cut_at):
-        self.safe, self.pending = {}, {}
+        self.safe, self.pending, self.deleted = {}, {}, {}
         self.operations, self.cut_at = 0, cut_at
         self.at_the_cut = None
 
@@ -54,14 +56,22 @@ class Disk:
     def cut(self):
         """Here the power goes, unless it has gone before."""
         if self.at_the_cut is None:
-            self.at_the_cut = dict(self.safe), {path: list(writes) for path, writes in self.pending.items()}
+            pending = {path: list(writes) for path, writes in self.pending.items()}
+            self.at_the_cut = dict(self.safe), pending, dict(self.deleted)
+
+    def delete(self, path):
+        """Forget a file, though not for sure."""
+        self.deleted[path] = self.safe.pop(path, b""), self.pending.pop(path, [])
 
     def left(self, path, rng):
         """The file's bytes after the cut."""
-        safe, pending = self.at_the_cut
-        image = bytearray(safe.get(path, b""))
+        safe, pending, deleted = self.at_the_cut
+        image, writes = safe.get(path, b""), pending.get(path, ())
+        if path in deleted and rng.random() < 0.5:
+            image, writes = deleted[path]
+        image = bytearray(image)
         kept = rng.choice((0.0, 0.3, 0.7, 0.95))
-        for offset, data in pending.get(path, ()):
+        for offset, data in writes:
             if data is None:
                 if rng.random() < kept:
                     del image[offset:]
@@ -104,6 +114,8 @@ def file_layer(name, disk):
                 else:
                     _write(image, offset, data)
             disk.safe[self.path] = bytes(image)
+            if self.path.endswith("-wal"):
+                disk.deleted.clear()
 
     class Layer(apsw.VFS):
         def __init__(self):
@@ -111,6 +123,11 @@ def file_layer(name, disk):
 
         def xOpen(self, path, flags):  # noqa: N802 - SQLite's name
             return File(path, flags)
+
+        def xDelete(self, path, syncdir):  # noqa: N802 - SQLite's name
+            disk.operation()
+            disk.delete(path)
+            super().xDelete(path, syncdir)
 
     return Layer()
 
@@ -183,10 +200,10 @@ def cut(folder, synchronous, seed):
     layer = file_layer(f"powercut-{seed}", disk)
     acknowledged, begun = work(path, f"powercut-{seed}", disk, synchronous, rng)
     after = folder / f"{seed}-after.db"
-    after.write_bytes(disk.left(str(path), rng))
-    wal = disk.left(f"{path}-wal", rng)
-    if wal:
-        (folder / f"{seed}-after.db-wal").write_bytes(wal)
+    for suffix in ("", "-wal", "-journal"):
+        image = disk.left(f"{path}{suffix}", rng)
+        if image:
+            Path(f"{after}{suffix}").write_bytes(image)
     layer.unregister()
     try:
         stands = asyncio.run(_stands(after, acknowledged, begun))

@@ -17,38 +17,11 @@ def url(tmp_path):
     return f"sqlite:///{tmp_path}/fleet.db"
 
 
-def takeovers(fleet, trials, number=signal.SIGKILL):
-    """Kill the runner in the middle of a run, again and again: (from the signal, from the last heartbeat), seconds."""
-    for _ in range(3):
-        fleet.start()
-    fleet.registered(3)
-    found = []
-    for trial in range(trials):
-        fleet.trigger()
-        begun = fleet.wait("begin", attempt=1)
-        time.sleep(0.05 + trial * 0.137 % 0.9)  # any moment between two heartbeats
-        at = time.time()
-        fleet.signal(begun["name"], number)
-        second = fleet.wait("begin", key=begun["key"], attempt=2)
-        fleet.workers[begun["name"]].wait()
-        runs = fleet.ended(trial + 1)
-        run = next(run for run in runs if run.key == begun["key"])
-        first, after = run.attempts
-        assert run.status == "success", runs
-        found.append((second["at"] - at, (after.started - first.renewed) / 1000))
-        fleet.start()
-        fleet.registered(3)
-    effects = [line["key"] for line in fleet.of("effect")]
-    assert sorted(effects) == sorted(set(effects))  # none finished twice
-    assert len(effects) == trials  # none lost
-    return found
-
-
 @pytest.mark.timeout(180)
 def test_r22_takeover_after_sigkill(url):
     """Within lease + 0.5 s of the kill, never beyond lease + 2 heartbeats after the last heartbeat."""
     with Fleet(url) as fleet:
-        found = takeovers(fleet, 4)
+        found = fleet.takeovers(4)
     assert max(since_beat for _, since_beat in found) <= LEASE + 2 * BEAT + GRACE
     assert max(since_kill for since_kill, _ in found) <= LEASE + 2 * BEAT + GRACE
 
@@ -58,7 +31,7 @@ def test_r22_takeover_after_sigkill(url):
 def test_r22_takeover_after_sigkill_fifty_trials(url):
     """p99 of the time from the kill at most lease + 0.5 s; none beyond lease + 2 heartbeats."""
     with Fleet(url) as fleet:
-        found = takeovers(fleet, 50)
+        found = fleet.takeovers(50)
     print(f"from SIGKILL: p50 {sorted(k for k, _ in found)[25]:.2f} s, worst {max(k for k, _ in found):.2f} s")
     assert max(since_beat for _, since_beat in found) <= LEASE + 2 * BEAT
     assert max(since_kill for since_kill, _ in found) <= LEASE + 0.5

@@ -138,6 +138,35 @@ class Fleet:
         seen = [(run.key, run.status) for run in self.runs()]
         raise AssertionError(f"fewer than {count} ended runs within {within} s: {seen}")
 
+    def takeovers(self, trials, number=None, say=lambda _: None):
+        """Signal the runner in the middle of a run, again and again.
+
+        Returns the seconds from the signal to the next attempt's handler, and from the last heartbeat to the next
+        attempt; and asserts that each run had one effect, one success and two attempts.
+        """
+        for _ in range(3):
+            self.start()
+        self.registered(3)
+        found = []
+        for trial in range(trials):
+            wish = self.trigger()
+            begun = self.wait("begin", attempt=1)
+            time.sleep(0.05 + trial * 0.137 % 0.9)  # any moment between two heartbeats
+            at = time.time()
+            self.signal(begun["name"], number or signal.SIGKILL)
+            second = self.wait("begin", key=begun["key"], attempt=2)
+            run = self.through(wish)
+            first, after = run.attempts
+            assert run.status == "success", run
+            found.append((second["at"] - at, (after.started - first.renewed) / 1000))
+            self.workers[begun["name"]].wait()
+            self.start()
+            self.registered(3)
+            say(f"{trial + 1}/{trials}: {found[-1][0]:.2f} s")
+        effects = [line["key"] for line in self.of("effect")]
+        assert len(effects) == len(set(effects)) == trials  # none lost, none twice
+        return found
+
     def __enter__(self):
         return self
 

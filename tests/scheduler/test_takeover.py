@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tenure import ConfigError, LeaseLost
+from tenure import ConfigError, LeaseLost, StoreUnavailable
 
 
 def test_r22_a_dead_runner_is_taken_over_within_the_bound(job, cluster, log):
@@ -272,3 +272,25 @@ def test_case_r52_a_heartbeat_as_long_as_the_lease_is_refused(job):
     """Healthy runners would be taken for dead: heartbeat must be under half of the lease."""
     with pytest.raises(ConfigError, match="heartbeat=30: is not under half of the lease"):
         job(lease=30, heartbeat=30)
+
+
+def test_r40a_a_takeover_whose_answer_was_lost_is_no_orphan(job, cluster, log):
+    """The commit that won was applied, its answer lost: the next check, by the same token, starts the run."""
+    c = cluster([job(takes=300, when="3600s", lease=30)], 2)
+    c.advance(12)
+    first = c.runner("tick")
+    other = next(name for name in c.nodes if name != first)
+    wire = c.nodes[other].wire
+    commit = wire.commit
+
+    async def lost(changes):
+        verdict = await commit(changes)
+        if any(b"takeover" in (change.body or b"") for change in changes):
+            wire.commit = commit
+            raise StoreUnavailable("the connection was cut.")
+        return verdict
+
+    wire.commit = lost
+    c.kill(first)
+    c.until(lambda: len(log.of("begin")) == 2, at_most=45)
+    assert len(c.page("tick").job.runs[0].attempts) == 2

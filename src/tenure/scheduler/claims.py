@@ -91,6 +91,8 @@ class Claims:
     def _given_up(self, wish: Wish, error: StoreError) -> bool:
         """R25: a slot is missed only once its bounds have passed, or a newer one is due."""
         job = wish.job
+        if self.ledger.pending(job.name):
+            return False  # it may have won: asked by the same token until that is known, or it would be an orphan
         if wish.request:
             return True  # the wish stands in the store, and is seen again
         after = job.schedule.next(wish.slot) if job.schedule is not None else None

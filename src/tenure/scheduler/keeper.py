@@ -36,6 +36,7 @@ class Watch:
     lease_end: float | None = None
     gone_until: float | None = None
     asking: bool = False
+    token: str = ""  # of the check that is not answered yet: asked again with it, a win is not lost (R40a)
 
     @property
     def key(self) -> Key:
@@ -217,7 +218,9 @@ class Keeper:
 
     async def _look(self, due: list[Watch]) -> None:
         chance, runner = self.shared.chance, self.shared.events.runner
-        orders = [Order(one.job.name, takeover(one.job, one.slot, one.request, chance.token(), runner)) for one in due]
+        for one in due:
+            one.token = one.token or chance.token()
+        orders = [Order(one.job.name, takeover(one.job, one.slot, one.request, one.token, runner)) for one in due]
         patience = min(one.job.heartbeat_ms for one in due) / 1000
         try:
             answers = await self.ledger.ask(orders, max(patience, 0.25))
@@ -234,6 +237,7 @@ class Keeper:
 
     def _looked(self, watch: Watch, answered: Answered) -> None:
         job = watch.job
+        watch.token = ""
         answer = answered.answer
         match answer:
             case c.Won():

@@ -187,6 +187,10 @@ class Ledger:
         if change.conditional and change.deadline is not None:
             self._unresolved[change.name] = (change.version, change.deadline)
 
+    def pending(self, job: str) -> bool:
+        """Whether a change of this job may have been applied, or may still be, and nobody has looked yet."""
+        return document(job) in self._unresolved
+
     def _heard(self, sent: float, now: int) -> None:
         step = self.clock.observe(sent, self.clock.clock.boot(), now)
         if step:
