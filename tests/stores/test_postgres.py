@@ -254,7 +254,7 @@ async def test_batches_in_opposite_order_never_deadlock(open_store):
     for round_ in range(15):
         names = [f"{round_}-{place}" for place in range(100)]
         for version in (0, 1):
-            mark = Mark(version + 1, version + 1, 1, "late", "", 1, "me")
+            mark = Mark(version + 1, version + 1, 1, "late", "", 1, "me", after=version or None)
             first = [Change(name, version, b"a", marks=(mark,)) for name in names]
             told = await asyncio.gather(stores[0].commit(first), stores[1].commit(first[::-1]))
             won = [told[0].outcomes[at] is DONE or told[1].outcomes[-1 - at] is DONE for at in range(100)]

@@ -134,7 +134,8 @@ class OwnSource:
 
     def look_elsewhere(self) -> None:
         """Of several servers named, try them in another order: the first one that answers is the wrong one."""
-        self._parameters = {"load_balance_hosts": "random", **self._parameters}
+        if psycopg.pq.version() >= 160_000:  # an older libpq does not know the word
+            self._parameters = {"load_balance_hosts": "random", **self._parameters}
 
     async def take(self) -> psycopg.AsyncConnection[Any]:
         return await Link.connect(autocommit=True, prepare_threshold=None, **self._parameters)

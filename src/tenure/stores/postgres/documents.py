@@ -206,6 +206,7 @@ async def apply(
     """
     conditional = [place for place, change in enumerate(changes) if change.conditional]
     first = [(place, change.marks[0]) for place, change in enumerate(changes) if change.marks and not change.delete]
+    first.sort(key=lambda one: changes[one[0]].name)  # as with documents: two batches never wait for each other
     batch = _Batch(changes, conditional, first)
     if not conditional and not first:
         ((now, _),) = await link.rows(sql.why, ("",))
@@ -249,7 +250,7 @@ async def _note(
 ) -> None:
     """Note marks beside no change: those that lost a race, until they win it, and the later ones, in their order."""
     for layer in (lost, *later):
-        waiting = layer
+        waiting = sorted(layer, key=lambda one: one[0])
         for _ in range(_TRIES):
             if not waiting:
                 break
