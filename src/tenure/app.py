@@ -25,10 +25,10 @@ from tenure.scheduler.records import Records
 from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
 from tenure.settings import DEFAULT_STORE, GENERAL, resolve, seconds_of
-from tenure.stores.contract import Store
+from tenure.stores.contract import KeepsSchema, Migration, Store
 from tenure.stores.opening import redact, sqlite_version, store_from_url
 
-__all__ = ["Tenure", "sqlite_version"]
+__all__ = ["KeepsSchema", "Migration", "Tenure", "sqlite_version"]
 
 T = TypeVar("T")
 H = TypeVar("H", bound=Handler)
@@ -318,6 +318,11 @@ class Tenure:
         instance = self.instance
         ledger = instance.ledger if instance is not None else None
         return await question(Records(store, ledger, self._name or f"pid {os.getpid()}", warnings))
+
+    def ask_schema(self, question: Callable[[KeepsSchema], Coroutine[Any, Any, T]]) -> T | None:
+        """Put a question to the store's schema, without opening the store; None where it keeps none."""
+        store = self._make_store()
+        return self._engine.submit(question(store)).result() if isinstance(store, KeepsSchema) else None
 
     def close(self) -> None:
         """Give the store back after questions that were asked without start()."""

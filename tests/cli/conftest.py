@@ -23,7 +23,8 @@ HOUR = 3_600_000
 def own_folder(tmp_path, monkeypatch):
     """No setting of the machine or of this project reaches a command, and no module of one test the next."""
     for name in list(os.environ):
-        if name.startswith("TENURE_") or name in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS"):
+        ours = name.startswith("TENURE_") and not name.startswith("TENURE_TEST_")  # those name the suite's servers
+        if ours or name in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])

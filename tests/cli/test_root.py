@@ -41,6 +41,9 @@ EXIT_CODES = {
     "runs timeline": {0, 1, 2, 3, 130},
     "runs tail": {1, 2, 3, 130},
     "instance list": {0, 1, 2, 3, 130},
+    "db plan": {0, 1, 2, 5, 130},
+    "db upgrade": {0, 1, 2, 5, 130},
+    "db check": {0, 1, 2, 3, 5, 130},
     "doctor": {0, 1, 2, 3, 130},
 }
 

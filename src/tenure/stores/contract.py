@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,4 +206,34 @@ class Store(Protocol):
 
         Raises StoreError where the store has no such transactions.
         """
+        ...
+
+
+class Migration(Protocol):
+    """One numbered step of a schema: its SQL, as it is run."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sql(self) -> str: ...
+
+
+@runtime_checkable
+class KeepsSchema(Protocol):
+    """What a store with tables of its own offers to whoever operates it; it need not be open."""
+
+    async def plan(self) -> Sequence[Migration]:
+        """What `upgrade` would apply. Raises StoreError."""
+        ...
+
+    async def upgrade(self) -> Sequence[Migration]:
+        """Make the tables, or bring them up to date; what was applied. Raises StoreError."""
+        ...
+
+    async def check(self) -> Sequence[str]:
+        """What is wrong with them, one sentence each; nothing is changed. Raises StoreError."""
         ...

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "job": ("job", "job", "List, show, pause, resume and trigger jobs; ask why."),
     "runs": ("runs", "runs", "List and show runs, draw their timeline, follow new ones."),
     "instance": ("instance", "instance", "List the instances that share a store."),
+    "db": ("db", "db", "Plan, upgrade and check the tables of a store."),
     "doctor": ("doctor", "doctor", "Check this machine, the store, the instances and jobs."),
 }
 

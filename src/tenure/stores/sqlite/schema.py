@@ -200,18 +200,31 @@ def _spelled(text: str, prefix: str) -> str:
     return re.sub(r"\$(\d)", r"json_extract(value, '$[\1]')", text.replace("@", prefix))
 
 
+def creation(prefix: str) -> tuple[str, ...]:
+    """The statements that make the tables and their indexes."""
+    return tuple(_spelled(text, prefix) for text in (*_TABLES.values(), *_INDEXES))
+
+
 def prepare(connection: Executes, prefix: str, where: str) -> None:
     """Make the tables where there are none, else check that they are ours; inside a write transaction.
+
+    Raises as `created`.
+    """
+    if not created(connection, prefix, where):
+        for text in creation(prefix):
+            connection.execute(text)
+        connection.execute(_spelled("INSERT INTO @meta (key, value) VALUES ('schema', ?)", prefix), (SCHEMA,))
+
+
+def created(connection: Executes, prefix: str, where: str) -> bool:
+    """Whether the tables are there.
 
     Raises StoreError for the tables of a newer Tenure, StoreCorrupt for tables that are not Tenure's.
     """
     ours = {prefix + name for name in _TABLES}
     present = {row[0] for row in connection.execute("SELECT name FROM sqlite_master").fetchall()} & ours
     if not present:
-        for text in (*_TABLES.values(), *_INDEXES):
-            connection.execute(_spelled(text, prefix))
-        connection.execute(_spelled("INSERT INTO @meta (key, value) VALUES ('schema', ?)", prefix), (SCHEMA,))
-        return
+        return False
     schema = None
     if prefix + "meta" in present:
         schema = connection.execute(_spelled("SELECT value FROM @meta WHERE key = 'schema'", prefix)).fetchone()
@@ -226,3 +239,4 @@ def prepare(connection: Executes, prefix: str, where: str) -> None:
             f"{', '.join(sorted(ours - present)) or 'the version in ' + prefix + 'meta'}). "
             f"Choose another prefix (?prefix=...) or another file; nothing was changed."
         )
+    return True

@@ -26,6 +26,7 @@ from tenure.stores.sqlite.refusals import broken, busy, closed, forked, refusal,
 from tenure.stores.sqlite.schema import BEGIN_READ, COMMIT, DATA_VERSION, statements
 from tenure.stores.sqlite.settings import settings
 from tenure.stores.sqlite.transaction import SqliteTransaction
+from tenure.stores.sqlite.upkeep import Migration, check, plan, upgrade
 from tenure.stores.sqlite.writer import Call, Writer
 
 T = TypeVar("T")
@@ -149,6 +150,21 @@ class SqliteStore:
         if self._writer is None:
             raise closed(self._database.path)
         return self._writer
+
+    # --- the tables, for whoever operates them ------------------------------------------------------------
+
+    async def plan(self) -> tuple[Migration, ...]:
+        """What `upgrade` would apply, of a store that need not be open. Raises StoreError."""
+        return await asyncio.to_thread(plan, self._database)
+
+    async def upgrade(self) -> tuple[Migration, ...]:
+        """Make the file and its tables; what was applied. Raises StoreError."""
+        self._warnings()
+        return await asyncio.to_thread(upgrade, self._database)
+
+    async def check(self) -> tuple[str, ...]:
+        """What is wrong with the file and its tables, one sentence each; nothing is changed. Raises StoreError."""
+        return await asyncio.to_thread(check, self._database)
 
     # --- reading ------------------------------------------------------------------------------------------
 
