@@ -80,7 +80,7 @@ class DatabaseFile:
             raise gone(self.path)
 
     def check_main(self) -> None:
-        """As `check`, but for the log: before a connection is made, there may be none."""
+        """As `check`, but for the log: for reads, and before a connection is made, when there may be none."""
         if _identity(self.path) != self._known:
             raise gone(self.path)
 

@@ -210,7 +210,7 @@ class SqliteStore:
     def _look_once(self, work: Callable[[sqlite3.Connection], T], alone: bool) -> T:
         """What a single statement sees is of one moment by itself; several need a transaction."""
         connection = self._reader or self._connected()
-        self._database.file.check()
+        self._database.file.check_main()
         if alone:
             return work(connection)
         connection.execute(BEGIN_READ)
