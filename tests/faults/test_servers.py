@@ -1,9 +1,12 @@
 """The same deaths on real servers: PostgreSQL and Valkey tell of a hand-over at once, and keep every promise."""
 
+import contextlib
 import signal
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from fleet import Fleet
+from proxy import Proxy
 from redis_server import fresh_prefix, shared, with_options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
@@ -54,6 +57,66 @@ def test_r24_sigstop_and_sigcont(url):
         fleet.wait("event", event="lost", name=begun["name"])
     assert late["held"] is False
     assert [one.how for one in run.attempts] == ["expired", "success"]
+
+
+def through(proxy, url):
+    """The same store, by way of the proxy."""
+    parts = urlsplit(url)
+    user = f"{parts.username}@" if parts.username else ""
+    scheme = "valkey" if parts.scheme == "unix" else parts.scheme
+    path = "/" if parts.scheme == "unix" else parts.path
+    query = "&".join(one for one in parts.query.split("&") if not one.startswith("host="))
+    return urlunsplit((scheme, f"{user}127.0.0.1:{proxy.port}", path, query, ""))
+
+
+def target_of(url):
+    """Where the server listens: a socket's path, or host and port."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return parts.path
+    return (parts.hostname, parts.port)
+
+
+def cut_off(url, trials):
+    """Cut the runner off for two leases: (when the other began, the last effect of the first), wall time."""
+    found = []
+    with contextlib.ExitStack() as stack:
+        fleet = stack.enter_context(Fleet(url, lease="2s", kind="steps", max_attempts=1000))
+        proxies = {}
+        for _ in range(2):
+            proxy = Proxy(target_of(url))
+            stack.callback(proxy.close)
+            proxies[fleet.start(url=through(proxy, url))] = proxy
+        fleet.registered(2)
+        fleet.trigger()
+        first = fleet.wait("begin")
+        for _ in range(trials):
+            proxies[first["name"]].cut.set()
+            second = fleet.wait("begin", attempt=first["attempt"] + 1)
+            fleet.wait("effect", attempt=second["attempt"])
+            proxies[first["name"]].cut.clear()
+            last = max(one["at"] for one in fleet.of("effect", attempt=first["attempt"]))
+            found.append((second["at"], last))
+            first = second
+            fleet.wait("event", event="lost", attempt=second["attempt"] - 1)
+    return found
+
+
+@pytest.mark.parametrize("url", ["postgres", "valkey9"], indirect=True)
+def test_r26_cut_off_runners_have_stopped_before_the_other_begins(url):
+    """With check() before each effect, no effect of the first after the second has begun."""
+    for begun, last in cut_off(url, 2):
+        assert last < begun
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("url", ["postgres", "valkey9"], indirect=True)
+def test_r26_cut_off_a_hundred_times(url):
+    """Again and again: none."""
+    found = cut_off(url, 100)
+    print(f"the first had stopped {min(begun - last for begun, last in found):.2f} s or more before the second began")
+    assert all(last < begun for begun, last in found)
 
 
 @pytest.mark.long

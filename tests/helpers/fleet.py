@@ -34,11 +34,11 @@ class Fleet:
         self._number = 0
         self.app = Tenure(url)
 
-    def start(self, kind=None, env=None, **options):
-        """Start one more; returns its name when it has registered the job."""
+    def start(self, kind=None, env=None, url=None, **options):
+        """Start one more, by another URL if one is given; returns its name."""
         self._number += 1
         name = f"w{self._number}"
-        arguments = [self.url, name, self.lease, kind or self.kind, json.dumps({**self.options, **options})]
+        arguments = [url or self.url, name, self.lease, kind or self.kind, json.dumps({**self.options, **options})]
         process = subprocess.Popen(
             [sys.executable, str(WORKER), *arguments],
             stdout=subprocess.PIPE,

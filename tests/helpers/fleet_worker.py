@@ -4,8 +4,9 @@
 
 KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
 is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
-its process. Later attempts return at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and
-each commit of the store has one right before and one right after it.
+its process; `steps` has an effect every 10 ms, for ever, in every attempt. Later attempts of the others return at
+once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and each commit of the store has one right
+before and one right after it.
 """
 
 import asyncio
@@ -95,6 +96,15 @@ async def block(run: Run) -> None:
     tell("effect", **told(run))
 
 
+async def steps(run: Run) -> None:
+    """Effect after effect, each only after check()."""
+    tell("begin", **told(run))
+    while True:
+        run.check()
+        tell("effect", **told(run))
+        await asyncio.sleep(0.01)
+
+
 async def short(run: Run) -> None:
     tell("begin", **told(run))
     tell("effect", **told(run))
@@ -111,7 +121,7 @@ store = store_from_url(URL)
 if os.environ.get("TENURE_FAILPOINT"):
     store = Failing(store, int(os.environ["TENURE_FAILPOINT"]))
 app = Tenure(store, name=NAME, lease=LEASE, stop_timeout=STOP_TIMEOUT, tiny_leases=True, **OPTIONS)
-handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave}[KIND]
+handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps}[KIND]
 (app.every(EVERY, name="work") if EVERY else app.job(name="work"))(handler)
 app.on("*", lambda event: tell("event", event=event.name, slot=event.slot, attempt=event.attempt, **event.detail))
 sys.exit(app.run())
