@@ -90,7 +90,7 @@ def delete_and_make_anew(path):
 
 @pytest.mark.parametrize("harm", [delete, delete_log, replace, delete_and_make_anew])
 async def test_f13_a_file_that_went_is_noticed(harm, tmp_path):
-    """Once the file or its log was deleted or replaced, no write is called done; a read of another file neither."""
+    """Once the file or its log was deleted or replaced no write is called done, and no other file is read."""
     store = SqliteStore(f"sqlite:///{tmp_path}/a.db")
     await store.open()
     await store.commit([Change("a", 0, b"1")])
