@@ -280,6 +280,18 @@ def bouncer_url(postgres_url):
     return _pooled(postgres_url)
 
 
+@pytest.fixture
+def own_bouncer_url(postgres_url, bouncer_url):
+    """PgBouncer once more, with connections that no other test uses."""
+    place = Path(tempfile.mkdtemp(prefix="tenure-own-bouncer-"))
+    place.chmod(0o755)
+    bouncer = Bouncer(postgres_url, place).make()
+    yield bouncer.url
+    bouncer.process.kill()
+    bouncer.process.wait()
+    shutil.rmtree(place)
+
+
 _numbers = itertools.count()
 
 
