@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types walls bench prove docs format clean
+.PHONY: help demo test check lint types walls exam bench prove docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ walls: $(UV) ## import-linter: who may import whom
 
 prove: $(UV) ## the long proofs, which `make test` leaves out
 	$(RUN) pytest -m long -n $(WORKERS) --timeout 3600 $(ARGS)
+
+exam: $(UV) ## the stores' exam; writes its table into docs/stores.md
+	$(RUN) pytest -n $(WORKERS) tests/stores -k "r40_question or r40_random" --exam-table docs/stores.md $(ARGS)
 
 bench: $(UV) ## measure; prints one table and JSON lines
 	$(RUN) python -m bench $(ARGS)
