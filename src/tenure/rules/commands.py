@@ -246,6 +246,13 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The document can't be read by this version; no rule answers so, who reads the store does."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Done, or nothing to do where `changed` is false."""
 
@@ -270,4 +277,5 @@ Answer = (
     | Released
     | Registered
     | Noted
+    | Unreadable
 )

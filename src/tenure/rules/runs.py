@@ -112,15 +112,15 @@ def _claim_again(job: Job, run: Run, claim: c.Claim, now: int) -> Decision:
 
 
 def _claim_repeated(job: Job, run: Run, now: int) -> Decision:
-    """The claim that won, asked again: its answer was lost. A lease that ran out meanwhile is renewed if it may."""
+    """The claim that won, asked again: its answer was lost.
+
+    The lease is renewed, if it may: who asks reckons its lease from this very read on (R26).
+    """
     current = run.attempts[-1]
-    won = c.Won(current.number, current.token, current.fence, run.lease.until, current.reason)
-    if run.lease.live(now):
-        return Decision(job, won)
-    if job.overlap == "skip" and (others := live_runs(job, now, run)):
+    if not run.lease.live(now) and job.overlap == "skip" and (others := live_runs(job, now, run)):
         return Decision(job, _overlaps(others[0]))
     renewed = run.renewed(now, run.progress)
-    won = c.Won(won.attempt, won.token, won.fence, renewed.lease.until, won.reason)
+    won = c.Won(current.number, current.token, current.fence, renewed.lease.until, current.reason)
     return Decision(job.with_run(renewed), won, valid_ms=validity(run.lease_ms))
 
 

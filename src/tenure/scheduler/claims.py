@@ -19,6 +19,8 @@ from tenure.scheduler.runner import Runner
 from tenure.scheduler.shared import Shared
 
 LATE_TWICE: Final = 2
+# How many wishes that wait are remembered as told of.
+REMEMBERED: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Claims:
         self.paused: set[str] = set()
         self.under_way: set[tuple[str, int, str]] = set()
         self.asking = 0
+        self.gave_up = False
         self._told: set[tuple[str, str, str]] = set()
 
     async def make(self, wishes: list[Wish]) -> None:
@@ -55,27 +58,31 @@ class Claims:
             self.under_way -= keys
 
     async def _make(self, claims: list[tuple[Wish, c.Claim]]) -> None:
+        self.asking += 1
+        try:
+            early = await self._until_answered(claims)
+        finally:
+            self.asking -= 1
+        await self._once_more(early)
+
+    async def _until_answered(self, claims: list[tuple[Wish, c.Claim]]) -> list[Wish]:
+        """One question for all, again and again; returns those that came too early.
+
+        While stopping only what may have won already is asked, by its token, so that it can be given back.
+        """
         tries = 0
-        while claims and not self.runner.stopping:
+        while claims:
+            if self.runner.stopping:
+                claims = [(wish, claim) for wish, claim in claims if self.ledger.pending(wish.job.name)]
             try:
-                early = await self._ask(claims)
+                answers = await self.ledger.ask([Order(wish.job.name, claim) for wish, claim in claims])
+                early = [self.settle(wish, one) for (wish, _), one in zip(claims, answers, strict=True)]
+                return [wish for wish in early if wish is not None]
             except StoreError as error:
                 tries += 1
                 claims = [(wish, claim) for wish, claim in claims if not self._given_up(wish, error)]
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
-            else:
-                await self._once_more(early)
-                return
-
-    async def _ask(self, claims: list[tuple[Wish, c.Claim]]) -> list[Wish]:
-        """One question for all; returns those that came too early."""
-        self.asking += 1
-        try:
-            answers = await self.ledger.ask([Order(wish.job.name, claim) for wish, claim in claims])
-            early = [self.settle(wish, one) for (wish, _), one in zip(claims, answers, strict=True)]
-        finally:
-            self.asking -= 1
-        return [wish for wish in early if wish is not None]
+        return []
 
     def _claim(self, wish: Wish) -> c.Claim:
         """The same claim, by the same token, is asked until it is answered (R40a)."""
@@ -100,11 +107,14 @@ class Claims:
         if not timers.given_up(wish.slot, after.at_ms if after else None, now, job.max_late_ms, job.catch_up_ms):
             return False
         self.shared.emit("missed", job.name, wish.slot, wish.request, why=str(error))
+        self.gave_up = True  # recorded as a missed range when the store is there again
         return True
 
     async def _once_more(self, early: list[Wish]) -> None:
         """R20: what was early is claimed once more at the time named, by the offset that the answer brought."""
         for at in sorted({wish.slot for wish in early}):
+            if self.runner.stopping:
+                return
             boot = self.shared.store_clock.boot_of(at)
             while self.shared.clock.boot() < boot:
                 await self.shared.until(boot)
@@ -120,6 +130,7 @@ class Claims:
             self.paused.discard(job.name)
         match answer:
             case c.Won():
+                self.keeper.tell_ended(job, answered)
                 self.runner.start(job, slot, request, answered, answer)
             case c.Running():
                 self.keeper.watch(job, slot, request, answer.until, of=answer.runner)
@@ -158,5 +169,7 @@ class Claims:
         if wish.request:
             if (wish.job.name, wish.request, why) in self._told:
                 return
+            if len(self._told) > REMEMBERED:
+                self._told.clear()
             self._told.add((wish.job.name, wish.request, why))
         self.shared.emit("skip", wish.job.name, wish.slot, wish.request, why=why, **detail)

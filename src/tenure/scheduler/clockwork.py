@@ -34,7 +34,7 @@ class Clockwork:
         self._before: dict[str, int] = {}
         self._changed = asyncio.Event()
         # Later than this after its slot, a turn of the loop counts as having slept.
-        self._sleepy_ms = min((job.heartbeat_ms for job in self.jobs), default=5_000)
+        self._sleepy_ms = min([5_000, *(job.heartbeat_ms for job in self.jobs)])
 
     def next_slot(self, job: str) -> int | None:
         """The slot of a job that comes next."""
@@ -64,23 +64,29 @@ class Clockwork:
                 continue
             now = self.shared.store_clock.now()
             slept = now - self._heap[0][0] > self._sleepy_ms
-            self._claim_due(now)
-            if slept:
+            if self._claim_due(now) or slept:
                 await self._slept("woke late")
 
-    def _claim_due(self, now: float) -> None:
+    def _claim_due(self, now: float) -> bool:
         """Start the claims of what is due: one draw per instant, claims of 50 ms in one call (R19).
 
         Never one by one through what was slept over: of several slots of a job only the latest is claimed, and
-        one that is too late for an ordinary claim is left to catch-up.
+        one that is too late for an ordinary claim is left to catch-up. Returns whether any slot was passed over.
         """
+        passed_over = False
         batches: defaultdict[int, list[Wish]] = defaultdict(list)
         draws: dict[int, float] = {}
         while self._heap and self._heap[0][0] <= now:
-            due, place, job = heapq.heappop(self._heap)
-            self._push(place, job, int(now))
+            due, place, job = self._heap[0]
+            after = job.schedule.next(int(now)) if job.schedule is not None else None
             slot = self._latest(job, due, now)
+            if after is not None:
+                heapq.heapreplace(self._heap, (after.at_ms, place, job))
+            else:
+                heapq.heappop(self._heap)
+            passed_over |= slot != due
             if now - slot > job.max_late_ms + TOLERANCE:
+                passed_over = True
                 continue
             draw = draws.setdefault(slot, self.shared.chance.draw())
             at = timers.claim_at(slot, job.jitter_ms, draw)
@@ -90,6 +96,7 @@ class Clockwork:
         for wishes in batches.values():
             at = min(timers.claim_at(one.slot, one.job.jitter_ms, draws[one.slot]) for one in wishes)
             self._spawn(self._claim(at, wishes))
+        return passed_over
 
     def _latest(self, job: Job, due: int, now: float) -> int:
         if job.schedule is None or now - due < job.schedule.smallest_gap_ms():

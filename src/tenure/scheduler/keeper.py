@@ -7,6 +7,7 @@ neither ever runs a handler (R23).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -55,9 +56,9 @@ class Keeper:
         self.troubled: Callable[[str, Exception], None] = lambda *_: None
         self._beat_due = asyncio.Event()
         self._look_due = asyncio.Event()
-        self._beating: asyncio.Task[None] | None = None
+        self._beating: dict[int, asyncio.Task[None]] = {}  # by heartbeat length: none waits for another
         self._looking: set[asyncio.Task[None]] = set()
-        self._failures = 0
+        self._failures: Counter[int] = Counter()
         self._quiet = False
 
     # --- the leases held --------------------------------------------------------------------------------
@@ -81,14 +82,21 @@ class Keeper:
             await self.shared.until(due, self._beat_due)
             self.judge()
             boot = self.shared.clock.boot()
-            ready = [one for one in self.holdings.values() if one.next_beat <= boot]
-            if ready and (self._beating is None or self._beating.done()):
-                self._beating = asyncio.create_task(self._beat(ready))
+            ready: defaultdict[int, list[Holding]] = defaultdict(list)
+            for one in self.holdings.values():
+                if one.next_beat <= boot and not self._busy(one):
+                    ready[one.job.heartbeat_ms].append(one)
+            for length, due_now in ready.items():
+                self._beating[length] = asyncio.create_task(self._beat(length, due_now))
+
+    def _busy(self, holding: Holding) -> bool:
+        """Whether a tick of its heartbeat length is under way."""
+        beating = self._beating.get(holding.job.heartbeat_ms)
+        return beating is not None and not beating.done()
 
     def _due(self, holding: Holding) -> float:
         """When this run needs attention next: its heartbeat, unless one is under way, or its doubt."""
-        busy = self._beating is not None and not self._beating.done()
-        beat = FAR + self.shared.clock.boot() if busy else holding.next_beat
+        beat = FAR + self.shared.clock.boot() if self._busy(holding) else holding.next_beat
         lease_ms = holding.job.lease_ms
         if holding.unsure or lease_ms is None:
             return beat
@@ -108,22 +116,28 @@ class Keeper:
                 if job.when_unsure == "abort":
                     holding.abort("unsure")
 
-    async def _beat(self, ready: list[Holding]) -> None:
-        """All heartbeats of a tick in one read and one commit (R17)."""
+    async def _beat(self, length: int, ready: list[Holding]) -> None:
+        """All heartbeats of a tick in one read and one commit (R17); each answer counts as soon as it is there."""
         orders = [Order(one.job.name, c.Heartbeat(one.slot, one.token, one.request, one.progress)) for one in ready]
-        patience = min(one.job.heartbeat_ms for one in ready) / 1000
+        boot = self.shared.clock.boot()
+        doubt = min(one.sent + unsure_after(one.job.lease_ms or length, length) for one in ready)
+        # A call may take half of what is left until the doubt: a slow store is waited for, a silent one asked again.
+        patience = max(length, (doubt - boot) / 2, 50.0) / 1000
+
+        def settle(place: int, answered: Answered) -> None:
+            holding = ready[place]
+            holding.next_beat = timers.next_beat(self.shared.clock.boot(), length, self.phase)
+            self._beaten(holding, answered)
+
         try:
-            answers = await self.ledger.ask(orders, max(patience, 0.05))
-            for one, answered in zip(ready, answers, strict=True):
-                one.next_beat = timers.next_beat(self.shared.clock.boot(), one.job.heartbeat_ms, self.phase)
-                self._beaten(one, answered)
-            self._failures = 0
+            await self.ledger.ask(orders, patience, settle)
+            self._failures[length] = 0
         except Exception as error:  # noqa: BLE001 - leases are kept whatever goes wrong with one tick
             self._trouble("heartbeats", error)
-            self._failures += 1
-            wait = timers.backoff(self._failures, self.shared.chance.draw(), 1_000)
+            self._failures[length] += 1
+            wait = timers.backoff(self._failures[length], self.shared.chance.draw(), 1_000)
             for one in ready:
-                one.next_beat = self.shared.clock.boot() + min(wait, one.job.heartbeat_ms)
+                one.next_beat = self.shared.clock.boot() + min(wait, length)
         self._beat_due.set()
 
     def _beaten(self, holding: Holding, answered: Answered) -> None:
@@ -139,6 +153,13 @@ class Keeper:
                     self.shared.emit("lost", holding.job.name, holding.slot, holding.request, holding.attempt, to=to)
             case _:
                 pass  # blocked by another run: no renewal, and the next judgement says so
+
+    def tell_ended(self, job: Job, answered: Answered) -> None:
+        """Runs that the winner's claim interrupted (R6)."""
+        for past in answered.ended:
+            if past.status == "interrupted":
+                self.forget((job.name, past.slot, past.request))
+                self.shared.emit("interrupted", job.name, past.slot, past.request, len(past.attempts))
 
     def _trouble(self, what: str, error: Exception) -> None:
         """A store that fails is told elsewhere; anything else is a fault of ours, and is told here."""
@@ -159,7 +180,7 @@ class Keeper:
         of: str = "",
     ) -> None:
         """Become, or stay, a backup of this run. until: its lease end, store time; of: its runner; where known."""
-        if job.lease_ms is None or (job.name, slot, request) in self.holdings:
+        if self._quiet or job.lease_ms is None or (job.name, slot, request) in self.holdings:
             return
         key = (job.name, slot, request)
         known = self.watches.get(key)
@@ -184,13 +205,15 @@ class Keeper:
 
     @property
     def asking(self) -> int:
-        """How many checks are under way: each may still win."""
-        return len(self._looking)
+        """How many checks are not answered yet: each may still win."""
+        return sum(1 for one in self.watches.values() if one.token) + len(self._looking)
 
     def quiet(self) -> None:
         """No more takeovers: the instance is stopping (R27)."""
         self._quiet = True
-        self.watches.clear()
+        self.watches = {key: one for key, one in self.watches.items() if one.token}
+        for one in self.watches.values():
+            self._set_look(one, soon=True)
 
     def _set_look(self, watch: Watch, *, soon: bool = False) -> None:
         boot, chance = self.shared.clock.boot(), self.shared.chance
@@ -229,6 +252,7 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - the next check comes whatever goes wrong with one
             self._trouble("checks", error)
             for one in due:
+                one.lease_end = None  # what was known of it is old: wait a heartbeat, never spin
                 self._set_look(one)
         finally:
             for one in due:
@@ -242,8 +266,11 @@ class Keeper:
         match answer:
             case c.Won():
                 self.forget(watch.key)
+                self.tell_ended(job, answered)
                 self.won(job, watch.slot, watch.request, answered, answer)
-            case _ if self._quiet or watch.key not in self.watches:
+            case _ if self._quiet:
+                self.forget(watch.key)
+            case _ if watch.key not in self.watches:
                 pass
             case c.Running():
                 self.watch(job, watch.slot, watch.request, answer.until)
@@ -255,13 +282,15 @@ class Keeper:
                 if watch.gone_until is None or answered.sent >= watch.gone_until:
                     self.forget(watch.key)
                 else:
+                    watch.lease_end = None
                     self._set_look(watch)
             case c.Ended():
                 self.forget(watch.key)
                 if answer.status == "interrupted":
                     self.shared.emit("interrupted", job.name, watch.slot, watch.request)
             case _:
-                self._set_look(watch)  # spent or paused: a new token, later
+                watch.lease_end = None
+                self._set_look(watch)  # spent, or a document that can't be read: later
 
 
 def takeover(job: Job, slot: int, request: str, token: str, runner: str) -> c.Claim:

@@ -30,13 +30,30 @@ class Lane:
             taken, self._queue = self._queue, []
             try:
                 answers = await self._ledger.ask([order for order, _ in taken])
-            except BaseException as error:
-                for _, future in taken:
-                    if not future.done():
-                        future.set_exception(error) if isinstance(error, StoreError) else future.cancel()
-                if not isinstance(error, StoreError):
-                    raise
+            except StoreError as error:
+                _fail(taken, error)
+            except Exception as error:  # noqa: BLE001 - one question that can't be asked fails alone
+                if len(taken) == 1:
+                    _fail(taken, error)
+                else:
+                    await asyncio.gather(*(self._alone(one) for one in taken))
             else:
                 for (_, future), answer in zip(taken, answers, strict=True):
                     if not future.done():
                         future.set_result(answer)
+
+    async def _alone(self, one: tuple[Order, asyncio.Future[Answered]]) -> None:
+        order, future = one
+        try:
+            answered = await self._ledger.ask_one(order.job, order.command)
+        except Exception as error:  # noqa: BLE001 - it is handed to who asked
+            _fail([one], error)
+        else:
+            if not future.done():
+                future.set_result(answered)
+
+
+def _fail(taken: list[tuple[Order, asyncio.Future[Answered]]], error: Exception) -> None:
+    for _, future in taken:
+        if not future.done():
+            future.set_exception(error)

@@ -23,6 +23,7 @@ from tenure.scheduler.storeclock import StoreClock
 from tenure.stores.contract import Ask, Change, Found, Mark, Outcome, Reading, Record, Store
 
 T = TypeVar("T")
+Settle = Callable[[int, "Answered"], None]
 
 # How many rounds of lost races one question takes before it is called a failure of the store. Each lost
 # race is somebody else's success, so this is met only where a clock or a store is broken.
@@ -46,6 +47,8 @@ class Answered:
     version: int
     now: int
     sent: float
+    ended: tuple[Past, ...] = ()
+    """Runs that ended by this decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Page:
     job: documents.Job
     past: dict[str, Past]
     found: Found
+    unreadable: str = ""
+    """Why the document could not be read; then `job` is empty."""
 
 
 class Ledger:
@@ -79,13 +84,22 @@ class Ledger:
     async def pages(self, asks: Sequence[Ask], patience: float | None = None) -> tuple[int, list[Page]]:
         """Read jobs' documents, at the store's time that comes first in the answer."""
         _, reading = await self._read(asks, patience)
-        return reading.now, [self.page(ask.name, found) for ask, found in zip(asks, reading.found, strict=True)]
+        return reading.now, [self._page(ask.name, found) for ask, found in zip(asks, reading.found, strict=True)]
 
-    async def ask(self, orders: Sequence[Order], patience: float | None = None) -> list[Answered]:
+    def _page(self, name: str, found: Found) -> Page:
+        try:
+            return self.page(name, found)
+        except StoreCorrupt as error:
+            return Page(documents.EMPTY, {}, found, str(error))
+
+    async def ask(
+        self, orders: Sequence[Order], patience: float | None = None, settle: Settle | None = None
+    ) -> list[Answered]:
         """Put all the orders to the rules, in as few calls as races allow, and answer each in its place.
 
-        patience: seconds that one call to the store may take, else the store's own timeout. Raises StoreError;
-        the same orders may then be asked again.
+        patience: seconds that one call to the store may take, else the store's own timeout. settle: told each
+        answer at once, with its place; others of the batch may take longer. Raises StoreError; the same orders may
+        then be asked again.
         """
         answers: dict[int, Answered] = {}
         waiting = dict(enumerate(orders))
@@ -94,6 +108,9 @@ class Ledger:
                 return [answers[place] for place in range(len(orders))]
             answered = await self._round(waiting, patience)
             answers.update(answered)
+            if settle is not None:
+                for place, one in answered.items():
+                    settle(place, one)
             waiting = {place: order for place, order in waiting.items() if place not in answered}
         raise StoreUnavailable(f"{len(waiting)} changes lost {ROUNDS} races in a row; the store's clock may be stuck.")
 
@@ -117,7 +134,12 @@ class Ledger:
             if due is not None:
                 until_resolved = due if until_resolved is None else min(until_resolved, due)
                 continue
-            change, decided = self._decide(ask.name, found, by_job[ask.name], reading.now, sent)
+            try:
+                change, decided = self._decide(ask.name, found, by_job[ask.name], reading.now, sent)
+            except StoreCorrupt as error:  # one document that can't be read harms no other
+                spoilt = Answered(c.Unreadable(str(error)), documents.EMPTY, found.version, reading.now, sent)
+                answers.update((place, spoilt) for place, _ in by_job[ask.name])
+                continue
             if change is None:
                 answers.update(decided)
             else:
@@ -147,7 +169,7 @@ class Ledger:
         body_changed = any(one.ended for one in decisions) or job is not page.job
         version = found.version + body_changed
         answered = [
-            (place, Answered(one.answer, job, version, now, sent))
+            (place, Answered(one.answer, job, version, now, sent, one.ended))
             for (place, _), one in zip(commands, decisions, strict=True)
         ]
         if not body_changed and not any(one.marks for one in decisions):

@@ -9,6 +9,7 @@ from typing import Any, Final
 RESULT_BYTES: Final = 64 * 1024
 MESSAGE_LETTERS: Final = 2_000
 TRACE_LETTERS: Final = 8_000
+DEPTH: Final = 64
 
 Error = tuple[str, str, str]
 
@@ -19,6 +20,8 @@ def complaint(value: Any) -> str:
         size = len(json.dumps(value, allow_nan=False, ensure_ascii=False).encode())
     except (TypeError, ValueError, RecursionError) as error:
         return f"the result is no JSON: {text_of(error)}. Return plain values."
+    if _deeper(value, DEPTH):
+        return f"the result is nested more than {DEPTH} deep. Return plain values."
     return f"the result has {size} bytes; at most {RESULT_BYTES} are kept." if size > RESULT_BYTES else ""
 
 
@@ -49,6 +52,14 @@ def text_of(error: BaseException | None) -> str:
         return _clean(str(error))
     except Exception:  # noqa: BLE001 - the handler's own class, which may do anything
         return "(its message could not be had)"
+
+
+def _deeper(value: Any, depth: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return False
+    return depth == 0 or any(_deeper(one, depth - 1) for one in value)
 
 
 def _clean(text: str) -> str:

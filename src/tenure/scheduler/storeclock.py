@@ -35,7 +35,7 @@ class StoreClock:
         if low > old_high or high < old_low:
             step = low - old_high if low > old_high else high - old_low
             if step < 0:
-                self.went_back_until = old_low + received
+                self.went_back_until = max(old_low + received, self.went_back_until or 0.0)
             self._low, self._high = low, high
             return step
         self._low, self._high = max(low, old_low), min(high, old_high)

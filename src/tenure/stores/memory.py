@@ -135,16 +135,19 @@ class MemoryStore:
             self._watchers.remove(watcher)
 
     async def names(self, prefix: str) -> tuple[str, ...]:
-        stored = (name for name, shelf in self._shelves.items() if shelf.body is not None)
+        with self._lock:
+            stored = [name for name, shelf in self._shelves.items() if shelf.body is not None]
         return tuple(sorted(name for name in stored if name.startswith(prefix)))
 
     async def records(self, name: str, since: int, until: int, limit: int) -> tuple[Record, ...]:
-        history = self._shelves.get(name, _Shelf()).history.values()
+        with self._lock:
+            history = list(self._shelves.get(name, _Shelf()).history.values())
         chosen = [record for record in history if since <= record.slot <= until]
         return tuple(sorted(chosen, key=lambda record: (-record.slot, record.run))[:limit])
 
     async def marks(self, name: str, since: int, until: int, limit: int) -> tuple[Mark, ...]:
-        marks = self._shelves.get(name, _Shelf()).marks
+        with self._lock:
+            marks = list(self._shelves.get(name, _Shelf()).marks)
         chosen = [mark for mark in marks if mark.slot <= until and mark.until >= since]
         return tuple(sorted(chosen, key=_place, reverse=True)[:limit])
 
