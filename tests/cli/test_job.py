@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.doors.cli import following
 from tenure.rules import commands as c
 from tenure.rules.instant import iso
 from tenure.rules.schedule import cron, every
+from tenure.scheduler import wishes
 
 
 @pytest.fixture
@@ -141,11 +143,62 @@ def test_trigger_with_nobody_there(cli, read, jobs):
     result = cli("job", "trigger", "report")
     assert result.exit_code == 0
     assert len(result.stdout.strip()) == 12
-    assert "no live instance knows report: the request waits" in result.stderr
+    assert "no live instance knows report: the request waits for 5m10s until one starts" in result.stderr
     told = read("job", "trigger", "report")
     assert list(told) == ["job", "request", "instances", "paused"]
     assert told["instances"] == []
     assert read("job", "show", "report")["waiting_requests"] == 2
+
+
+def test_trigger_says_how_long_the_request_waits(cli, kept):
+    """As long as a claim of it is in time by the job's own bounds."""
+    kept.register("quick", every(60_000), max_late=2, catch_up=3)
+    assert "the request waits for 13s until one starts" in cli("job", "trigger", "quick").stderr
+
+
+def test_wait_ends_when_nobody_can_come_in_time(cli, kept, monkeypatch):
+    """The request is too old for anybody: that is said, and exit 1."""
+    kept.register("quick", every(60_000), max_late=0, catch_up=0)
+    monkeypatch.setattr(wishes, "TOLERANCE", 100)
+    monkeypatch.setattr(wishes, "_GRACE", 0)
+    result = cli("job", "trigger", "quick", "--wait")
+    assert result.exit_code == 1
+    assert "no run came of the request" in result.stderr
+    assert "no instance claimed it within 100ms." in result.stderr
+
+
+def test_wait_ends_when_the_request_is_dropped(cli, kept, monkeypatch):
+    """An instance comes to it too late and drops it: the wait ends with the reason; `show` and `runs list` tell it."""
+    kept.register("quick", every(60_000))
+
+    def meanwhile(_):
+        (request,) = kept.app.ask_now(lambda records: records.page("quick"))[1].job.requests
+        claim = c.Claim(request.at, "f" * 32, "api-9", 30_000, 3, -60_000, "skip", "manual", True, request.id)
+        assert isinstance(kept.tell("quick", claim), c.Late)
+
+    monkeypatch.setattr(following.time, "sleep", meanwhile)
+    result = cli("job", "trigger", "quick", "--wait")
+    assert result.exit_code == 1
+    wish = result.stdout.strip()
+    assert f"no run came of the request {wish}: api-9 came to it " in result.stderr
+    assert f"triggered as {wish}: api-9 came to it" in cli("job", "show", "quick").stdout
+    assert f"no run came of the request {wish}: api-9" in cli("runs", "list", "quick").stderr
+
+
+def test_wait_has_a_timeout(cli, jobs):
+    """After it the command ends with 1 and says that the request stands; without --wait it is refused."""
+    result = cli("job", "trigger", "report", "--wait", "--timeout", "100ms")
+    assert result.exit_code == 1
+    assert "no instance has claimed it within 0.1 s; it is not called off: tenure runs list report" in result.stderr
+    assert cli("job", "trigger", "report", "--timeout", "5s").exit_code == 2
+    assert "--timeout='soon'" in cli("job", "trigger", "report", "--wait", "--timeout", "soon").stderr
+
+
+def test_nobody_runs_it(cli, jobs):
+    """Where no live instance knows a job, that is said wherever one asks why nothing runs."""
+    assert "no instance is running report, tick: no run will start" in cli("job", "list").stderr
+    assert "no instance is running it" in cli("job", "show", "report").stdout
+    assert "no instance is running report" in cli("job", "why", "report", "now").stderr
 
 
 def test_trigger_a_paused_job(cli, jobs):

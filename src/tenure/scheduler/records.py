@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tenure.errors import NotFound, TenureError
+from tenure.errors import NotFound, StoreCorrupt, TenureError
 from tenure.rules import commands as c
 from tenure.rules import job as documents
 from tenure.rules.job import Attempt, Past, decode_past
 from tenure.rules.runs import REQUESTS
 from tenure.rules.schedule import Schedule
 from tenure.scheduler import presence
-from tenure.scheduler.jobs import document, read_schedule
+from tenure.scheduler.jobs import check_name, document, read_schedule
 from tenure.scheduler.ledger import Ledger, Page
 from tenure.scheduler.run import run_key
 from tenure.scheduler.seams import SystemChance, SystemClock
@@ -125,11 +125,15 @@ class Records:
 
     async def job(self, name: str) -> JobView:
         """One job; raises NotFound, with the nearest name."""
-        now, page = await self._page(name)
+        now, page = await self.page(name)
         return await self._job(name, page, now)
 
-    async def _page(self, name: str) -> tuple[int, Page]:
+    async def page(self, name: str) -> tuple[int, Page]:
+        """A job's document as the rules know it, and the store's time; raises NotFound."""
+        check_name(name, "job")
         now, pages = await self.ledger.pages([Ask(document(name))])
+        if pages[0].unreadable:
+            raise StoreCorrupt(pages[0].unreadable)
         if pages[0].found.version == 0:
             raise NotFound(_unknown("job", name, await self.names()))
         return now, pages[0]
@@ -164,7 +168,7 @@ class Records:
         """Runs, newest first; of these jobs or of all."""
         found: dict[str, RunView] = {}
         for name in await self.names() if jobs is None else jobs:
-            now, page = await self._page(name)
+            now, page = await self.page(name)
             unfinished = [_unfinished(name, run, now) for run in page.job.runs if since <= run.slot <= until]
             records = await self.store.records(document(name), since, until, limit if status is None else MANY)
             ended = [_ended(name, decode_past(record.body)) for record in records]
@@ -185,7 +189,7 @@ class Records:
 
     async def timeline(self, job: str, since: int, until: int, limit: int = 500) -> Timeline:
         """All that happened to a job between two store times."""
-        now, page = await self._page(job)
+        now, page = await self.page(job)
         runs = await self.runs([job], since, until, limit=limit)
         marks = await self.store.marks(document(job), since, until, limit)
         told = json.loads(page.job.definition.told) if page.job.definition else {}
@@ -193,7 +197,7 @@ class Records:
 
     async def schedule(self, job: str) -> Schedule | None:
         """The schedule a job was last told with."""
-        _, page = await self._page(job)
+        _, page = await self.page(job)
         return read_schedule(json.loads(page.job.definition.told)) if page.job.definition else None
 
     async def instances(self) -> list[InstanceView]:
@@ -223,11 +227,11 @@ class Records:
 
     async def forget(self, job: str) -> None:
         """Remove a job with all that is recorded of it. An instance that still runs it will register it anew."""
-        _, page = await self._page(job)
+        _, page = await self.page(job)
         await self.store.commit([Change(document(job), page.found.version, None, delete=True)])
 
     async def _note(self, job: str, command: c.Command) -> bool:
-        await self._page(job)
+        await self.page(job)
         answer = (await self.ledger.ask_one(job, command)).answer
         return isinstance(answer, c.Noted) and answer.changed
 

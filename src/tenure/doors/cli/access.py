@@ -149,3 +149,14 @@ def moment(field: str, text: str, now: int) -> int:
         return instant(text, now)
     except (ValueError, OverflowError) as error:
         raise ConfigError(field, text, str(error)) from None
+
+
+def length(field: str, text: str) -> int:
+    """A length of time that was typed, in milliseconds. Raises ConfigError."""
+    from tenure.errors import ConfigError
+    from tenure.rules.instant import span
+
+    try:
+        return span(text)
+    except ValueError as error:
+        raise ConfigError(field, text, str(error)) from None

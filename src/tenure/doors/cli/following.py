@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tenure.doors.cli.access import Access
     from tenure.scheduler.records import Records, RunView
+    from tenure.scheduler.wishes import WishView
 
 # How often is asked, and how long after its slot a run that nobody has spoken of is still looked for.
 EVERY_SECONDS: Final = 0.5
@@ -31,14 +32,17 @@ def changes(access: Access, job: str | None, every: float = EVERY_SECONDS) -> It
         time.sleep(every)
 
 
-def until_ended(access: Access, job: str, request: str, every: float = EVERY_SECONDS) -> RunView:
-    """Wait for the end of a triggered run."""
+def until_ended(access: Access, job: str, request: str, since: int, *, seconds: float | None = None) -> WishView:
+    """Wait until a triggered run has ended or none can come of it, or until the seconds are over."""
+    from tenure.scheduler.wishes import wish
+
+    end = None if seconds is None else time.monotonic() + seconds
     while True:
-        _, runs = access.ask(_recent(job))
-        for run in runs:
-            if run.request == request and run.status not in UNFINISHED:
-                return run
-        time.sleep(every)
+        seen = access.ask(lambda records: wish(records, job, request, since))
+        over = seen.state in {"ended", "dropped"}
+        if over or (end is not None and time.monotonic() >= end):
+            return seen
+        time.sleep(EVERY_SECONDS if end is None else max(0.0, min(EVERY_SECONDS, end - time.monotonic())))
 
 
 def _recent(job: str | None) -> Callable[[Records], Coroutine[Any, Any, tuple[int, list[RunView]]]]:

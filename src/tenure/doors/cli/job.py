@@ -9,9 +9,10 @@ import click
 from tenure.doors.cli.access import Access, moment, store_options, with_store
 from tenure.doors.cli.output import Cell, Look, look, pairs, put, put_json, say, table
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
+from tenure.doors.cli.trigger import knowing, run_words, trigger
 
 if TYPE_CHECKING:
-    from tenure.scheduler.records import InstanceView, JobView, Records, RunView
+    from tenure.scheduler.records import InstanceView, JobView, Records
 
 NONE_YET = "no jobs are known here yet. They are registered when an application first starts: tenure run MODULE:OBJECT"
 
@@ -22,6 +23,7 @@ def job() -> None:
 
 
 store_options(job)
+job.add_command(trigger)
 
 
 @job.command("list", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130, _3="the store's file does not exist"))
@@ -30,16 +32,19 @@ def list_jobs(access: Access) -> int:
     """List all jobs: schedule, next slot, last outcome, and where they run."""
     from tenure.doors.cli.wording import job_json
 
-    async def ask(records: Records) -> tuple[int, list[JobView]]:
-        return await records.now(), await records.jobs()
+    async def ask(records: Records) -> tuple[int, list[JobView], list[InstanceView]]:
+        return await records.now(), await records.jobs(), await records.instances()
 
-    now, jobs = access.ask(ask)
+    now, jobs, instances = access.ask(ask)
     if access.as_json:
         put_json([job_json(one) for one in jobs])
     elif jobs:
         heads = ("job", "schedule", "next", "last", "running on")
         for line in table(heads, [_row(one, now) for one in jobs], look()):
             put(line)
+        alone = [one.name for one in jobs if not knowing(one.name, instances)]
+        if alone:
+            say(f"no instance is running {', '.join(alone)}: no run will start until one does (tenure run).")
     else:
         say(NONE_YET)
     return 0
@@ -70,21 +75,26 @@ def _where(job: JobView) -> str:
 @with_store
 def show_job(access: Access, name: str) -> int:
     """Show one job: its schedule, options, next slots, and its current and last run."""
+    from tenure.doors.cli.following import BACK_MS
     from tenure.doors.cli.wording import job_json
+    from tenure.scheduler.wishes import dropped
 
-    async def ask(records: Records) -> tuple[int, JobView]:
-        return await records.now(), await records.job(name)
+    async def ask(records: Records) -> tuple[int, JobView, list[tuple[str, str]], bool]:
+        now = await records.now()
+        found = await records.job(name)
+        gone = await dropped(records, name, now - BACK_MS, now, limit=3)
+        return now, found, gone, bool(knowing(name, await records.instances()))
 
-    now, found = access.ask(ask)
+    now, found, gone, known = access.ask(ask)
     if access.as_json:
         put_json(job_json(found))
         return 0
-    for line in _shown(found, now, look()):
+    for line in _shown(found, now, look(), gone, known):
         put(line)
     return 0
 
 
-def _shown(job: JobView, now: int, seen: Look) -> list[str]:
+def _shown(job: JobView, now: int, seen: Look, gone: list[tuple[str, str]], known: bool) -> list[str]:
     from tenure.doors.cli.explain import night_lines, slot_lines, upcoming
     from tenure.doors.cli.wording import away, short
     from tenure.scheduler.jobs import read_schedule
@@ -98,9 +108,12 @@ def _shown(job: JobView, now: int, seen: Look) -> list[str]:
     facts += _options(job.told)
     if job.requests:
         facts.append(("waiting", f"{job.requests} triggered, not claimed yet"))
-    facts += [("running", _run_words(run, now)) for run in job.running]
+    facts += [("dropped", Cell(f"triggered as {wish}: {reason}", "warn")) for wish, reason in gone]
+    if not known:
+        facts.append(("running", Cell("no instance is running it", "warn")))
+    facts += [("running", run_words(run, now)) for run in job.running]
     if job.last is not None:
-        facts.append(("last", _run_words(job.last, now)))
+        facts.append(("last", run_words(job.last, now)))
     lines = [seen.paint(job.name, "strong"), *pairs(facts, seen)]
     if schedule is not None and job.paused is None:
         lines += slot_lines(schedule, upcoming(schedule, now + 1, 3), now, seen)
@@ -129,21 +142,6 @@ def _options(told: dict[str, Any]) -> list[tuple[str, str | Cell]]:
         f"{span_words(timeout) if timeout else 'none'}, {told['history']} runs kept"
     )
     return [("lease", lease), ("options", rest)]
-
-
-def _run_words(run: RunView, now: int) -> str:
-    """A run in one line: its slot, status, attempt, runner, and when."""
-    from tenure.doors.cli.wording import away, clean, short
-
-    last = run.attempts[-1]
-    at = f"ended {away(run.ended, now)}" if run.ended is not None else f"started {away(last.started, now)}"
-    words = f"{short(run.slot)}: {run.status}, attempt {last.number} on {last.runner}, {at}"
-    if run.progress is not None:
-        of = f" of {run.progress.total:g}" if run.progress.total is not None else ""
-        words += f", {run.progress.done:g}{of} {clean(run.progress.note)}".rstrip()
-    if run.error is not None:
-        words += f"; {clean(run.error[0])}: {clean(run.error[1])}"
-    return words
 
 
 @job.command("next", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it has no slot to come"))
@@ -224,46 +222,6 @@ def _switch(access: Access, name: str, *, pausing: bool) -> int:
     return 0
 
 
-@job.command(
-    "trigger", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130, _1="the run failed (--wait), or the store did")
-)
-@click.argument("name", metavar="JOB")
-@click.option("--wait", is_flag=True, help="Wait for the run's end; exit 1 unless it succeeded.")
-@with_store
-def trigger(access: Access, name: str, wait: bool) -> int:
-    """Ask for a run of a job now. An instance that knows the job claims it; prints the request's id."""
-
-    async def ask(records: Records) -> tuple[str, JobView, list[InstanceView]]:
-        return await records.trigger(name), await records.job(name), await records.instances()
-
-    wish, found, instances = access.ask(ask)
-    knowing = [one.name for one in instances if one.alive and name in one.jobs]
-    if not (wait and access.as_json):
-        if access.as_json:
-            put_json({"job": name, "request": wish, "instances": knowing, "paused": found.paused is not None})
-        else:
-            put(wish)
-    if found.paused is not None:
-        say(f"{name} is paused, and a pause holds for triggered runs too: tenure job resume {name}")
-    elif knowing:
-        say(f"asked for a run of {name}; known to {', '.join(knowing)}: one of them claims it within 5 s.")
-    else:
-        say(f"no live instance knows {name}: the request waits, for a day, until one starts (tenure run).")
-    return _wait(access, name, wish) if wait else 0
-
-
-def _wait(access: Access, name: str, wish: str) -> int:
-    from tenure.doors.cli.following import until_ended
-    from tenure.doors.cli.wording import run_json
-
-    run = until_ended(access, name, wish)
-    if access.as_json:
-        put_json(run_json(run))
-    else:
-        say(_run_words(run, run.ended or 0).replace("ended now", "ended"))
-    return 0 if run.status in ("success", "claimed") else 1
-
-
 @job.command("why", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130))
 @click.argument("name", metavar="JOB")
 @click.argument("when", metavar="TIME")
@@ -273,11 +231,11 @@ def ask_why(access: Access, name: str, when: str) -> int:
     from tenure.doors.cli.wording import clean, instant_fields, run_json
     from tenure.scheduler.why import Why, why
 
-    async def ask(records: Records) -> tuple[int, Why]:
+    async def ask(records: Records) -> tuple[int, Why, bool]:
         at = moment("TIME", when, await records.now())
-        return at, await why(records, name, at)
+        return at, await why(records, name, at), bool(knowing(name, await records.instances()))
 
-    at, answer = access.ask(ask)
+    at, answer, known = access.ask(ask)
     if access.as_json:
         told = {
             "job": answer.job,
@@ -288,4 +246,6 @@ def ask_why(access: Access, name: str, when: str) -> int:
         put_json({**told, **instant_fields("slot", answer.slot), "run": run_json(answer.run) if answer.run else None})
     else:
         put(clean(answer.sentence))
+    if not known:
+        say(f"no instance is running {name}: no run will start until one does (tenure run).")
     return 0

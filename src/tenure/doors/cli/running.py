@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenure.doors.cli.access import Access, with_store
+from tenure.doors.cli.access import Access, length, with_store
 from tenure.doors.cli.output import Look, look, pairs
 from tenure.doors.cli.texts import CONTEXT, exits
 
@@ -53,7 +53,8 @@ def run(access: Access, *, target: str | None, only: tuple[str, ...], stop_timeo
     from tenure.doors.cli.logs import Voice, configure, log_format
 
     form = "json" if access.as_json else log_format()
-    _check_span(stop_timeout)
+    if stop_timeout is not None:
+        length("--stop-timeout", stop_timeout)
     application = _application(access, target)
     chosen = _chosen(application, only)
     if not chosen:
@@ -92,17 +93,6 @@ def _application(access: Access, target: str | None) -> Tenure:
     if access.store is not None:
         application.use_store(access.store)
     return application
-
-
-def _check_span(text: str | None) -> None:
-    from tenure.errors import ConfigError
-    from tenure.rules.instant import span
-
-    if text is not None:
-        try:
-            span(text)
-        except ValueError as error:
-            raise ConfigError("--stop-timeout", text, str(error)) from None
 
 
 def _chosen(application: Tenure, only: tuple[str, ...]) -> list[Job]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STATUSES: Final = ("running", "expired", "released", "success", "failed", "interrupted", "claimed")
 # A run that began before the picture may reach into it.
+# How much of an error a row of the list shows.
+NOTE: Final = 60
 LOOK_BACK_MS: Final = 24 * 3_600_000
 HOUR_MS: Final = 3_600_000
 
@@ -44,17 +46,21 @@ def list_runs(
 ) -> int:
     """List runs, newest first; of one job or of all."""
     from tenure.doors.cli.wording import run_json
+    from tenure.scheduler.wishes import dropped
 
-    async def ask(records: Records) -> tuple[int, list[RunView]]:
+    async def ask(records: Records) -> tuple[int, list[RunView], list[tuple[str, str]]]:
         now = await records.now()
         bounds: dict[str, int] = {}
         if since is not None:
             bounds["since"] = moment("--since", since, now)
         if until is not None:
             bounds["until"] = moment("--until", until, now)
-        return now, await records.runs(None if job is None else [job], status=status, limit=limit, **bounds)
+        found = await records.runs(None if job is None else [job], status=status, limit=limit, **bounds)
+        back = bounds.get("since", now - LOOK_BACK_MS)
+        gone = [] if job is None else await dropped(records, job, back, bounds.get("until", now), limit=3)
+        return now, found, gone
 
-    now, found = access.ask(ask)
+    now, found, gone = access.ask(ask)
     if access.as_json:
         put_json([run_json(run) for run in found])
     elif found:
@@ -64,6 +70,8 @@ def list_runs(
         say(
             "no run is recorded there. tenure job next shows what is to come, tenure job why JOB TIME what was not run."
         )
+    for wish, reason in gone:
+        say(f"no run came of the request {wish}: {reason}")
     return 0
 
 
@@ -76,7 +84,7 @@ def row(run: RunView, now: int) -> tuple[str | Cell, ...]:
     from tenure.rules.instant import span_words
 
     first, last = run.attempts[0], run.attempts[-1]
-    note = f"{clean(run.error[0])}: {clean(run.error[1])}".split("\n")[0][:60] if run.error is not None else ""
+    note = _cut(f"{clean(run.error[0])}: {clean(run.error[1])}") if run.error is not None else ""
     if run.request:
         note = f"triggered as {run.request} {note}".strip()
     return (
@@ -89,6 +97,12 @@ def row(run: RunView, now: int) -> tuple[str | Cell, ...]:
         span_words(max(0, first.started - run.slot)),
         note,
     )
+
+
+def _cut(text: str) -> str:
+    """The first line of a text, and not all of that where it is long; that there is more is shown."""
+    line = text.split("\n", maxsplit=1)[0]
+    return line if line == text and len(line) <= NOTE else line[: NOTE - 1].rstrip() + "…"
 
 
 @runs.command("show", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130))
