@@ -52,6 +52,9 @@ class CatchUp:
         for job, reckoned_slot, page in zip(jobs, latest, pages, strict=True):
             ahead = reckoned_slot is not None and reckoned_slot > now  # the estimate was ahead of the store
             slot = _latest(job, now) if ahead else reckoned_slot
+            if page.unreadable:
+                self.shared.warn(page.unreadable)
+                continue
             found = self._recovery(job, slot, page, now)
             for run in found.watch:
                 self.keeper.watch(job, run.slot, run.request, run.lease.until, of=run.lease.holder)

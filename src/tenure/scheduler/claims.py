@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -45,6 +44,7 @@ class Claims:
         self.under_way: set[tuple[str, int, str]] = set()
         self.asking = 0
         self.gave_up = False
+        self.ups = 0
         self._told: set[tuple[str, str, str]] = set()
 
     async def make(self, wishes: list[Wish]) -> None:
@@ -81,8 +81,14 @@ class Claims:
             except StoreError as error:
                 tries += 1
                 claims = [(wish, claim) for wish, claim in claims if not self._given_up(wish, error)]
-                await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
+                await self._back_off(tries)
         return []
+
+    async def _back_off(self, tries: int) -> None:
+        """Wait before asking again, but not on once the store has answered somebody."""
+        ups, end = self.ups, self.shared.clock.boot() + timers.backoff(tries, self.shared.chance.draw())
+        while self.shared.clock.boot() < end and ups == self.ups:
+            await self.shared.until(end)
 
     def _claim(self, wish: Wish) -> c.Claim:
         """The same claim, by the same token, is asked until it is answered (R40a)."""

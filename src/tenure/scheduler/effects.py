@@ -8,7 +8,7 @@ import json
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from tenure.errors import LeaseLost, StoreUnavailable, TransactionTooLong
+from tenure.errors import ConfigError, LeaseLost, StoreUnavailable, TransactionTooLong
 from tenure.rules import commands as c
 from tenure.rules.instant import span_words
 from tenure.rules.job import run_id
@@ -38,6 +38,10 @@ class Effects:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     async def begin(self, holding: Holding) -> Transaction:
+        if holding.job.lease_ms is None:
+            raise ConfigError(
+                "lease", None, "keeps no lease, so nothing can fence a transaction; give the job a lease."
+            )
         if not holding.held():
             raise LeaseLost(f"{_name(holding)}: {SENTENCES.get(holding.why or 'unsure')}.")
         return await self.ledger.store.begin(await self._limit_ms() / 1000)

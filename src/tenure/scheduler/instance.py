@@ -77,6 +77,8 @@ class Instance:
         self.keeper.won = self.runner.start
         self.keeper.troubled = self._troubled
         self.runner.changed = self._run_over
+        self.runner.deserted = self._deserted
+        self._left = False
         self.started = asyncio.Event()
         self.settled = asyncio.Event()
         self.watchman = Watchman(
@@ -93,7 +95,7 @@ class Instance:
         self.spawned: set[asyncio.Task[None]] = set()
         self._faults: dict[str, tuple[float, str]] = {}
         self._down: tuple[float, StoreError] | None = None
-        self._clock_told = False
+        self._clock_told = 0.0
         self.stopped = False
 
     # --- start and stop ---------------------------------------------------------------------------------
@@ -116,8 +118,20 @@ class Instance:
         self._tasks = [asyncio.create_task(self._supervise(name, make)) for name, make in offices.items()]
 
     async def _work(self) -> None:
+        if self.started.is_set():  # it died and is restarted: what it may have lost is looked for
+            self.clockwork.set_out()
+            self.watchman.recovery_due = True
         await self._set_out()
         await self.clockwork.turn()
+
+    def _deserted(self) -> None:
+        """The loop that handlers run on was closed without stop(): claim nothing more, so that others may."""
+        if not self._left:
+            self._left = True
+            self.keeper.quiet()
+            self.shared.warn(
+                "the loop that handlers run on was closed without stop(); nothing is started here any more"
+            )
 
     async def _set_out(self) -> None:
         """Register, recover, and only then begin with the slots (R29, R29a)."""
@@ -154,10 +168,11 @@ class Instance:
         self.runner.stopping = True
         self.keeper.quiet()
         for task in self._tasks:
-            if task.get_name() != "keeper's heartbeats":
+            if not task.get_name().startswith("keeper's"):
                 task.cancel()
-        for holding, _ in self.runner.playing.values():
-            holding.abort("stop", cancel=False)
+        for holding, _ in tuple(self.runner.playing.values()):
+            # One that only waits for a thread is withdrawn and handed over at once.
+            holding.abort("stop", cancel=not holding.began and not holding.job.is_async and bool(holding.job.lease_ms))
         # Claims under way may still win; what they win is given back unrun.
         await self._until_quiet(deadline - 1000, lambda: not (self.runner.playing or self._asking()))
         for holding, _ in tuple(self.runner.playing.values()):
@@ -255,6 +270,7 @@ class Instance:
             if self._down is not None:
                 since, _ = self._down
                 self._down = None
+                self.claims.ups += 1
                 self.shared.emit("store-up", down_ms=round(boot - since))
                 if boot - since > min((job.heartbeat_ms for job in self.jobs.values()), default=5_000):
                     self.watchman.recovery_due = True
@@ -265,8 +281,8 @@ class Instance:
 
     def _tell_offset(self) -> None:
         offset = self.shared.store_clock.offset()
-        if abs(offset) > CLOCK_TOLD and not self._clock_told:
-            self._clock_told = True
+        if abs(offset - self._clock_told) > max(CLOCK_TOLD, abs(self._clock_told)):  # told again when it has doubled
+            self._clock_told = offset
             self.shared.emit("clock", why="this machine's clock differs from the store's", by_ms=round(offset))
 
     def _facts(self) -> dict[str, Any]:
@@ -286,6 +302,10 @@ class Instance:
         reasons = []
         if self._down is not None:
             reasons.append(f"the store can't be reached since {(boot - self._down[0]) / 1000:.0f} s: {self._down[1]}")
+        if self._left:
+            reasons.append("the loop that handlers run on was closed; call stop() before its end")
+        elif self.runner.stopping:
+            reasons.append("it is stopping")
         if not self.started.is_set() and self._tasks:
             reasons.append("it has not started yet: the jobs are not registered in the store")
         for name, (at, error) in self._faults.items():

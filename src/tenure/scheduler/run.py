@@ -32,6 +32,7 @@ SENTENCES: dict[str, str] = {
     "timeout": "the run has reached its timeout",
     "abandoned": "this instance has stopped and no longer renews the lease",
 }
+_WEIGHT: dict[str, int] = {"": 0, "stop": 1, "unsure": 1, "timeout": 2, "lost": 3, "abandoned": 3}
 NOTE_LETTERS = 200
 
 
@@ -71,7 +72,12 @@ class Signal:
                 return True
             future: asyncio.Future[bool] = loop.create_future()
             self._waiting.append((loop, future))
-        return await future
+        try:
+            return await future
+        finally:
+            with self._lock:
+                if (loop, future) in self._waiting:
+                    self._waiting.remove((loop, future))
 
 
 class ThreadSignal(Signal):
@@ -106,6 +112,7 @@ class Holding:
         self.why: Why = ""
         self.unsure = self.closing = self.recorded = self.over = self.began = False
         self.deadline: asyncio.TimerHandle | None = None
+        self.settling: concurrent.futures.Future[Any] | None = None
         self.signal: ThreadSignal | LoopSignal = LoopSignal() if job.is_async else ThreadSignal()
         self.progress: Progress | None = None
         self.cancel: Any = lambda: None
@@ -118,13 +125,13 @@ class Holding:
         """Computed at each call: true only while the lease can't have run out, by the clock that runs in sleep."""
         if self.job.lease_ms is None:
             return True
-        if self.why in ("lost", "abandoned"):
+        if self.over or self.why in ("lost", "abandoned"):
             return False
         return self.clock.boot() - self.sent < provable(self.job.lease_ms)
 
     def abort(self, why: Why, cancel: bool = True) -> None:
-        """Tell the handler to stop. The first reason stands, but losing the run outweighs every other."""
-        if not self.why or why in ("lost", "abandoned"):
+        """Tell the handler to stop. The first reason stands; a timeout outweighs it, losing the run outweighs all."""
+        if _WEIGHT[why] > _WEIGHT[self.why]:
             self.why = why
         self.signal.set()
         if cancel:
@@ -274,13 +281,18 @@ class RunTransaction:
         else:
             await self._deeds.settle(self._holding, self._transaction, self._finish, self._result)
 
+    def _ending(self, failed: bool) -> concurrent.futures.Future[Any]:
+        """End it on the engine; the runner waits for that before it concludes, also if the handler was cancelled."""
+        self._holding.settling = self._deeds.on_engine(self._end(failed))
+        return self._holding.settling
+
     async def __aenter__(self) -> Any:
         return await asyncio.wrap_future(self._deeds.on_engine(self._begin()))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.shield(asyncio.wrap_future(self._deeds.on_engine(self._end(error is not None))))
+        await asyncio.shield(asyncio.wrap_future(self._ending(error is not None)))
 
     def __enter__(self) -> Any:
         return self._deeds.on_engine(self._begin()).result()
@@ -288,7 +300,7 @@ class RunTransaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._deeds.on_engine(self._end(error is not None)).result()
+        self._ending(error is not None).result()
 
 
 class _RunLog(logging.LoggerAdapter[logging.Logger]):

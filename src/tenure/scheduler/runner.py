@@ -30,6 +30,7 @@ class Runner:
         self.playing: dict[str, tuple[Holding, asyncio.Task[None]]] = {}  # by token
         self.stopping = False
         self.changed: Callable[[], None] = lambda: None
+        self.deserted: Callable[[], None] = lambda: None
 
     def start(self, job: Job, slot: int, request: str, answered: Answered, won: c.Won) -> None:
         """Run an attempt that was won; one that was won after stop() began is given back unrun (R27)."""
@@ -44,7 +45,13 @@ class Runner:
         task.add_done_callback(lambda done: self._over(holding, done))
 
     def _over(self, holding: Holding, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            error: BaseException | None = (
+                None if holding.why == "abandoned" else asyncio.CancelledError("it was cancelled")
+            )
+        else:
+            error = task.exception()
+        if error is not None:
             log.error("the end of %r could not be recorded", holding.key, exc_info=error)
             self.shared.warn(f"the end of {holding.job.name} could not be recorded: {error!r}")
         holding.over = True
@@ -58,7 +65,25 @@ class Runner:
             return
         if self.stopping:
             holding.abort("stop")  # a claim-only run can't be given back: it runs, and is told at once
+        if not await self._provable(holding):
+            await self._release(holding, counts=True)
+            return
         await self._conclude(holding, await self._play(holding))
+
+    async def _provable(self, holding: Holding) -> bool:
+        """Whether the lease can still be proved to be held, by a renewal if need be: the answer may have come late."""
+        if holding.held() or holding.job.lease_ms is None:
+            return True
+        command = c.Heartbeat(holding.slot, holding.token, holding.request)
+        try:
+            answered = await self.keeper.ledger.ask_one(holding.job.name, command)
+        except StoreError:
+            return False
+        if isinstance(answered.answer, c.Renewed):
+            holding.sent = max(holding.sent, answered.sent)
+        elif isinstance(answered.answer, c.Refused):
+            self._lost(holding, answered.answer)
+        return holding.held()
 
     def _begun(self, holding: Holding) -> None:
         """The handler really runs now; before, a sync one may have waited for a thread."""
@@ -91,7 +116,7 @@ class Runner:
                 / timers.BACKOFF_FIRST
             )
             self._emit("retry", holding, number=tries, after_ms=round(wait), error=short(ended.error))
-            if await holding.signal.within(wait / 1000):
+            if await holding.signal.within(wait / 1000) or not holding.held():
                 return ended
 
     async def _play_once(self, holding: Holding) -> Ended:
@@ -117,6 +142,8 @@ class Runner:
         holding.cancel = lambda: None
         if holding.deadline is not None:
             holding.deadline.cancel()
+        if holding.settling is not None:  # a handler that was cancelled while its transaction committed
+            await asyncio.wait([asyncio.wrap_future(holding.settling)])
         doing = timers.ending(ended.error is None, holding.why)
         if holding.job.lease_ms is None:
             name = "success" if ended.error is None else "failed"
@@ -144,8 +171,15 @@ class Runner:
         if error is not None and status == "success":
             status = "failed"
         command = c.Finish(holding.slot, holding.token, status, holding.request, result, error, how)
-        answer = await self._until_answered(holding, command)
+        try:
+            answer = await self._until_answered(holding, command)
+        except Exception as fault:  # what can't be recorded as it is, is recorded as that
+            log.exception("the end of %r can't be recorded as it is", holding.key)
+            status, error = "failed", ("ResultError", f"its end could not be recorded as it was: {short(fault)}", "")
+            command = c.Finish(holding.slot, holding.token, "failed", holding.request, None, error, how)
+            answer = await self._until_answered(holding, command)
         if isinstance(answer, c.Finished):
+            holding.over = True
             self._emit(status, holding, **({"error": f"{error[0]}: {error[1]}"} if error else {}))
         elif isinstance(answer, c.Refused):
             self._lost(holding, answer)
@@ -153,8 +187,10 @@ class Runner:
     async def _release(self, holding: Holding, *, counts: bool) -> None:
         command = c.Release(holding.slot, holding.token, counts, holding.request)
         answer = await self._until_answered(holding, command)
-        if isinstance(answer, c.Released) and not counts:
-            self._emit("handed-over", holding)
+        if isinstance(answer, c.Released):
+            holding.over = True
+            if not counts:
+                self._emit("handed-over", holding)
         elif isinstance(answer, c.Refused):
             self._lost(holding, answer)
 
@@ -169,7 +205,10 @@ class Runner:
         holding.closing = True  # from the first sending on, a refused heartbeat may be our own doing (R24)
         while holding.why not in ("lost", "abandoned"):
             try:
-                return (await self.endings.ask(holding.job.name, command)).answer
+                answer = (await self.endings.ask(holding.job.name, command)).answer
+                if not isinstance(answer, c.Unreadable):
+                    return answer
+                self.shared.warn(f"the end of {holding.job.name} can't be recorded: {answer.why}")
             except StoreUnavailable:
                 pass
             except StoreError as error:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 Handler = Callable[..., Any]
 
@@ -84,6 +84,11 @@ Begun = Callable[[], None]
 class Stage(Protocol):
     """Where handlers run: never where leases are kept (R23)."""
 
+    @property
+    def alive(self) -> bool:
+        """Whether handlers can still be started: the user's loop may have been closed."""
+        ...
+
     def play(
         self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
     ) -> Callable[[], None]:
@@ -129,6 +134,24 @@ def outcome(task: asyncio.Task[Ended]) -> Ended:
     return Ended(error=asyncio.CancelledError("the handler was cancelled")) if task.cancelled() else task.result()
 
 
+_WITHDRAWN: Final = asyncio.CancelledError("the handler was withdrawn before it began")
+
+
+class Waiting:
+    """A sync handler that waits for a thread: it begins, or is withdrawn, whichever comes first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = True
+
+    def _decide(self) -> bool:
+        with self._lock:
+            decided, self._open = self._open, False
+        return decided
+
+    begin = withdraw = _decide
+
+
 class LoopStage:
     """Async handlers as tasks of the user's loop, sync ones in daemon threads (R31)."""
 
@@ -136,13 +159,18 @@ class LoopStage:
         self._loop = loop
         self._threads = Threads(threads)
 
+    @property
+    def alive(self) -> bool:
+        return not self._loop.is_closed()
+
     def play(
         self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
     ) -> Callable[[], None]:
         engine = asyncio.get_running_loop()
         if not is_async:
-            self._threads.submit(lambda: self._in_thread(engine, handler, arguments, begun, told))
-            return lambda: None
+            waiting = Waiting()
+            self._threads.submit(lambda: self._in_thread(engine, waiting, handler, arguments, begun, told))
+            return lambda: told(Ended(error=_WITHDRAWN)) if waiting.withdraw() else None
         tasks: list[asyncio.Task[Ended]] = []
 
         def begin() -> None:
@@ -159,9 +187,16 @@ class LoopStage:
         return lambda: _tell(self._loop, cancel)
 
     @staticmethod
-    def _in_thread(
-        engine: asyncio.AbstractEventLoop, handler: Handler, arguments: tuple[Any, ...], begun: Begun, told: Told
+    def _in_thread(  # noqa: PLR0917 - one thing each
+        engine: asyncio.AbstractEventLoop,
+        waiting: Waiting,
+        handler: Handler,
+        arguments: tuple[Any, ...],
+        begun: Begun,
+        told: Told,
     ) -> None:
+        if not waiting.begin():
+            return
         _tell(engine, begun)
         try:
             ended = Ended(handler(*arguments))

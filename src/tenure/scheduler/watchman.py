@@ -59,7 +59,7 @@ class Watchman:
             if boot >= due:
                 due = boot + ROUND
                 names = set(jobs)
-            if self.recovery_due:
+            if self.recovery_due or self.claims.gave_up:
                 await self._recover()
             if not names:
                 continue
@@ -74,7 +74,7 @@ class Watchman:
                 pass  # told as store-down; the next round comes
 
     async def _recover(self) -> None:
-        self.recovery_due = False
+        self.recovery_due = self.claims.gave_up = False
         self.keeper.judge()
         try:
             await self.catchup.recover(list(self.jobs.values()))
@@ -87,6 +87,9 @@ class Watchman:
         wishes: list[Wish] = []
         resumed: list[Job] = []
         for job, page in zip(jobs, pages, strict=True):
+            if page.unreadable:
+                self.shared.warn(page.unreadable)
+                continue
             if page.job.paused is not None:
                 self._paused.add(job.name)
             elif job.name in self._paused or job.name in self.claims.paused:
@@ -103,10 +106,12 @@ class Watchman:
     def _adopt(self, job: Job, page: Page, now: int) -> None:
         """Runs that nobody here looks after, whatever became of the answer that would have told of them."""
         keeper = self.keeper
+        latest = job.schedule.previous(now) if job.schedule is not None else None
         for run in page.job.runs:
             key = (job.name, run.slot, run.request)
-            newest = run.request or page.job.newest is None or run.slot >= page.job.newest
-            if key not in keeper.holdings and key not in keeper.watches and newest:
+            # A run that ran out while a newer slot is due is left: the next one won ends it (R29).
+            left = not run.lease.live(now) and not run.request and latest is not None and latest.at_ms > run.slot
+            if key not in keeper.holdings and key not in keeper.watches and not left:
                 keeper.watch(job, run.slot, run.request, run.lease.until, of=run.lease.holder)
 
     async def _prune(self) -> None:

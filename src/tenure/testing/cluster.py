@@ -60,6 +60,8 @@ class TurnedStage:
     def __init__(self, loop: TurnedLoop, node: str) -> None:
         self._loop, self.node = loop, node
 
+    alive = True
+
     def play(
         self, handler: Handler, arguments: tuple[Any, ...], is_async: bool, begun: Begun, told: Told
     ) -> Callable[[], None]:
