@@ -21,7 +21,7 @@ REACHED: Final[dict[World, tuple[str, ...]]] = {
         "R14 heartbeat refused, released", "R14 heartbeat refused, running", "R14 finish refused, ended",
         "R14 finish refused, released", "R14 finish refused, running", "R14 release refused, ended",
         "R14 release refused, running", "R15 finished", "R15 finished after expiry", "R15 finished before",
-        "R16 given back", "R16 handed over", "R16 released before", "R40a spent", "R40a won before",
+        "R16 given back", "R16 handed over", "R16 released before", "R40a spent",
         "R40a won before, lease renewed", "store: raced", "store: expired",
     ),
     worlds.THREE: ("R6 won, dead runs interrupted", "R14 release refused, released", "R40a spent"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tenure.proof.onejob import OneJob, claim
@@ -201,12 +203,11 @@ def test_r40_a_decision_is_valid_for_a_sixth_of_the_lease_and_two_seconds_at_mos
 
 
 def test_r40a_the_claim_that_won_wins_again_when_asked_again() -> None:
-    """The same attempt, fence and lease end, as often as its answer is lost; nothing is written."""
+    """The same attempt and fence, as often as its answer is lost; the lease lasts from the time of each answer."""
     job = OneJob()
     first = job.claim(0, "a", 0)
-    assert job.claim(0, "a", S) == first
-    assert job.last.job is job.job
-    assert job.claim(0, "a", S, create=False) == first
+    assert job.claim(0, "a", S) == replace(first, until=first.until + S)
+    assert job.claim(0, "a", 2 * S, create=False) == replace(first, until=first.until + 2 * S)
 
 
 def test_r40a_a_claim_asked_again_renews_a_lease_that_ran_out_meanwhile() -> None:
@@ -248,7 +249,7 @@ def test_r40a_a_lost_win_can_be_found_in_a_run_of_a_wish_too() -> None:
     """The wish is gone from the document, the run is there."""
     job = OneJob(Job(requests=(Request("w", 0, ""),)))
     first = job.claim(0, "a", 0, request="w")
-    assert job.claim(0, "a", S, request="w") == first
+    assert job.claim(0, "a", S, request="w") == replace(first, until=first.until + S)
 
 
 def test_nothing_is_known_of_an_empty_job() -> None:

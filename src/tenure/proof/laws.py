@@ -315,7 +315,18 @@ def r40(step: Step) -> str | None:
     return None
 
 
-ANSWER_LAWS: Final[Mapping[str, StepLaw]] = {"S15": s15, "R2": r2, "R13": r13}
+def i9(step: Step) -> str | None:
+    """I9. Who is told that it won reckons its lease from this step's time on (R26): the lease must last as long."""
+    command, answer = step.command, step.answer
+    if not isinstance(command, c.Claim) or command.lease_ms is None or not isinstance(answer, c.Won):
+        return None
+    run = step.after.find(command.slot, command.request)
+    if run is None or answer.until >= step.now + run.lease_ms:
+        return None
+    return f"a win was told at {step.now}ms, and its lease of {run.lease_ms}ms ends at {answer.until}ms already"
+
+
+ANSWER_LAWS: Final[Mapping[str, StepLaw]] = {"S15": s15, "R2": r2, "R13": r13, "I9": i9}
 CHANGE_LAWS: Final[Mapping[str, StepLaw]] = {
     "I2": i2, "I3": i3, "I4": i4, "S4": s4, "S8": s8, "S9": s9, "S10": s10, "S11": s11, "S12": s12, "S14": s14,
     "R5": r5, "R6": r6, "R11": r11, "R14": r14, "R37": r37, "R40": r40,

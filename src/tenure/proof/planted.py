@@ -238,8 +238,23 @@ def older_run_taken_over(job: Job, command: c.Command, now: int, past: Past | No
 def won_claim_forgotten(job: Job, command: c.Command, now: int, past: Past | None) -> Decision:
     """The claim that won, asked again as its answer was lost, is told that somebody holds the run (R40a)."""
     decision = decide(job, command, now, past)
-    if isinstance(command, c.Claim) and isinstance(decision.answer, c.Won) and decision.job is job:
+    if isinstance(command, c.Claim) and isinstance(decision.answer, c.Won) and _asked_again(job, command):
         return Decision(job, c.Running("", decision.answer.attempt, decision.answer.until))
+    return decision
+
+
+def _asked_again(job: Job, claim: c.Claim) -> bool:
+    run = job.find(claim.slot, claim.request)
+    return run is not None and run.lease.held_by(claim.token)
+
+
+def won_claim_not_renewed(job: Job, command: c.Command, now: int, past: Past | None) -> Decision:
+    """The claim that won, asked again, is told so, and its lease is left as it was."""
+    decision = decide(job, command, now, past)
+    if isinstance(command, c.Claim) and isinstance(decision.answer, c.Won) and _asked_again(job, command):
+        run = job.runs[[one.lease.token for one in job.runs].index(command.token)]
+        if run.lease.live(now):
+            return Decision(job, replace(decision.answer, until=run.lease.until))
     return decision
 
 
@@ -320,6 +335,7 @@ FAULTS: Final = (
     Fault("a dead run left by a newer win", "R6", worlds.SKIP, dead_run_left),
     Fault("a dead run taken over after a newer win", "R5", worlds.ALLOW, older_run_taken_over),
     Fault("a claim that won told otherwise", "I8a", worlds.SKIP, won_claim_forgotten),
+    Fault("a claim that won, asked again, not renewed", "I9", worlds.SKIP, won_claim_not_renewed),
     Fault("a finish that ended the run refused", "S15", worlds.SKIP, finish_forgotten),
     Fault("a pause ignored", "R37", worlds.MANUAL, pause_ignored),
     Fault("a wish run twice", "R36", worlds.MANUAL, wish_run_twice),

@@ -22,6 +22,7 @@ _UNITS: Final = {"ms": 1, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 
 _SPAN: Final = re.compile(r"(?:\d{1,12}(?:\.\d{1,6})?(?:ms|[smhdw]))+", re.ASCII)
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])", re.ASCII)
 _PLAIN: Final = re.compile(r"\d{1,12}(?:\.\d{1,6})?", re.ASCII)
+_NO_TIME: Final = "is no time; write ISO 8601 (2026-12-01T06:00:00Z) or now-2h."
 _SPAN_HELP: Final = "write seconds (90), or 250ms, 90s, 45m, 1h30m, 30d"
 
 
@@ -93,6 +94,8 @@ def instant(value: str | datetime, now: int) -> int:
         if value.tzinfo is None:
             raise ValueError("has no time zone; give an aware datetime.")
         return round((value - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1))
+    if not isinstance(value, str):
+        raise ValueError(_NO_TIME)
     text = value.strip()
     if text == "now":
         return now
@@ -102,5 +105,5 @@ def instant(value: str | datetime, now: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError("is no time; write ISO 8601 (2026-12-01T06:00:00Z) or now-2h.") from None
+        raise ValueError(_NO_TIME) from None
     return instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import inspect
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tenure.errors import ConfigError
 from tenure.rules.instant import iso
 
 NAMES: Final = (
@@ -44,6 +48,8 @@ _WARNINGS: Final = frozenset(NAMES) - {
     "store-up",
     "retry",
 }
+# The most events that a reader of `Tenure.events()` may be behind; the oldest are dropped.
+BEHIND: Final = 1_000
 _QUIET: Final = frozenset(("won", "backup"))
 
 log = logging.getLogger("tenure")
@@ -76,6 +82,51 @@ class Event:
 
 
 Listener = Callable[[Event], Any]
+
+
+def check_event(name: str) -> None:
+    """Refuse the name of an event that there is not. Raises ConfigError."""
+    if name not in ("*", *NAMES):
+        raise ConfigError("event", name, f"is no event. There are: {', '.join(NAMES)}.")
+
+
+def check_listener(listener: object) -> None:
+    """Refuse a listener that could hear nothing. Raises ConfigError."""
+    if not callable(listener):
+        raise ConfigError("listener", listener, "can't be called; give a function that takes the event.")
+    called = getattr(listener, "__call__", None)  # noqa: B004 - an object with an async __call__ is async too
+    if any(is_async(one) for one in (listener, called) for is_async in _NOT_PLAIN):
+        why = "is async or a generator, and a listener is only called."
+        raise ConfigError("listener", getattr(listener, "__name__", listener), why, "Read app.events() in a task.")
+
+
+_NOT_PLAIN: Final = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
+
+
+class Stream:
+    """Events for a reader on the loop that makes this; one that is `BEHIND` behind loses the oldest."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._over = False
+
+    def hear(self, event: Event | None) -> None:
+        """Put an event, from any thread; None: it was the last one."""
+        with contextlib.suppress(RuntimeError):  # the reader's loop is closed
+            self._loop.call_soon_threadsafe(self._put, event)
+
+    def _put(self, event: Event | None) -> None:
+        if self._over:
+            return
+        if self._queue.qsize() >= BEHIND:
+            self._queue.get_nowait()
+        self._over = event is None
+        self._queue.put_nowait(event)
+
+    async def read(self) -> AsyncIterator[Event]:
+        while (event := await self._queue.get()) is not None:
+            yield event
 
 
 class Events:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import inspect
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from tenure.errors import ConfigError
 from tenure.rules.instant import DAY, HOUR, SECOND, span, span_words
 from tenure.rules.job import Overlap
 from tenure.rules.schedule import Cron, Every, Schedule, Slot, cron, every
+from tenure.scheduler.handlers import is_async, wants_run, yields
 from tenure.scheduler.seams import Handler
 
 Span = float | str | timedelta
@@ -224,25 +224,28 @@ def define(
     options = {**DEFAULTS, **(defaults or {}), **given}
     if not callable(handler):
         raise ConfigError("handler", handler, "can't be called; give a function.")
+    if yields(handler):
+        shown = getattr(handler, "__name__", handler)
+        raise ConfigError("handler", shown, "is a generator, whose body no call would run; use no yield in it.")
     lease_ms = _lease(options["lease"], 50 if tiny_leases else SECOND)
     warnings: list[str] = list(schedule.warnings()) if schedule else []
     job = Job(
         name=check_name(name if name is not None else getattr(handler, "__name__", None), "name"),
         schedule=schedule,
         handler=handler,
-        is_async=_is_async(handler),
-        wants_run=_wants_run(handler),
+        is_async=is_async(handler),
+        wants_run=wants_run(handler),
         lease_ms=lease_ms,
         heartbeat_ms=_heartbeat(options.get("heartbeat"), lease_ms),
-        max_attempts=_whole("max_attempts", options["max_attempts"], 1),
+        max_attempts=check_whole("max_attempts", options["max_attempts"], 1),
         overlap=_one_of("overlap", options["overlap"], ("skip", "allow")),
         jitter_ms=_jitter(options["jitter"], schedule, "jitter" in given, warnings),
         catch_up_ms=_span("catch_up", options["catch_up"]),
         max_late_ms=_span("max_late", options["max_late"]),
-        history=_whole("history", options["history"], 0),
+        history=check_whole("history", options["history"], 0),
         timeout_ms=None if options["timeout"] is None else _span("timeout", options["timeout"], 1),
         when_unsure=_one_of("when_unsure", options["when_unsure"], ("abort", "continue")),
-        retries=_whole("retries", options["retries"], 0),
+        retries=check_whole("retries", options["retries"], 0),
         retry_delay_ms=_span("retry_delay", options["retry_delay"]),
     )
     if job.max_late_ms < SECOND and schedule is not None:
@@ -251,28 +254,6 @@ def define(
             f"claimed within the 10 s tolerance, but use 1s or more to be clear."
         )
     return replace(job, warnings=tuple(warnings)) if warnings else job
-
-
-def _is_async(handler: Handler) -> bool:
-    called = getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is a handler too
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called)
-
-
-def _wants_run(handler: Handler) -> bool:
-    """Whether the handler takes the run; one without arguments is fine. More than one required is refused."""
-    try:
-        parameters = inspect.signature(handler).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    required = [one for one in places if one.default is one.empty]
-    keyword = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
-    if len(required) > 1 or keyword:
-        names = ", ".join(one.name for one in (*required, *keyword))
-        name = getattr(handler, "__name__", repr(handler))
-        raise ConfigError("handler", name, f"needs the arguments {names}.", "Take the run alone, or nothing.")
-    starred = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-    return bool(required) or (bool(places) and places[0].name == "run") or starred
 
 
 def _span(name: str, value: Any, least: int = 0, most: int = MAX_SPAN) -> int:
@@ -316,7 +297,8 @@ def _jitter(value: Any, schedule: Schedule | None, own: bool, warnings: list[str
     return ms
 
 
-def _whole(name: str, value: Any, least: int, most: int = 1_000_000_000) -> int:
+def check_whole(name: str, value: Any, least: int, most: int = 1_000_000_000) -> int:
+    """A whole number within its bounds. Raises ConfigError."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(name, value, f"is no whole number; use {least} or more.")
     if not least <= value <= most:
