@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -16,26 +18,28 @@ from tenure import processes
 from tenure.engine import Engine
 from tenure.errors import ConfigError, NotFound
 from tenure.rules.instant import HOUR, instant, span
-from tenure.rules.schedule import DstGap, DstOverlap, Schedule, ScheduleError, Slot, cron, every
-from tenure.scheduler.events import NAMES, Event, Listener
+from tenure.rules.schedule import DstGap, DstOverlap, Schedule, Slot, cron, every
+from tenure.scheduler.events import Event, Listener, Stream, check_event, check_listener
+from tenure.scheduler.handlers import check_first
 from tenure.scheduler.instance import Health, Instance
-from tenure.scheduler.jobs import Job, Options, Span, check_name, define, slots_between
+from tenure.scheduler.jobs import Job, Options, Span, as_config_error, check_name, check_whole, define, slots_between
 from tenure.scheduler.onestore import OneStore
 from tenure.scheduler.records import Records
 from tenure.scheduler.seams import Handler, LoopStage
 from tenure.scheduler.why import Why, why
-from tenure.settings import DEFAULT_STORE, GENERAL, resolve, seconds_of
+from tenure.settings import DEFAULT_STORE, GENERAL, check_source, resolve, seconds_of
 from tenure.stores.contract import KeepsSchema, Migration, Store
 from tenure.stores.opening import redact, sqlite_version, store_from_url
 
 __all__ = ["KeepsSchema", "Migration", "Tenure", "sqlite_version"]
 
+
 T = TypeVar("T")
 H = TypeVar("H", bound=Handler)
 
 DEFAULT_STOP = 20.0
-# The most events that a reader of `events()` may be behind; the oldest are dropped.
-BEHIND = 1_000
+# How long, beyond the stop's own timeout, closing the store may take; seconds (R27).
+CLOSING = 1.8
 HOURS = 48.0
 
 log = logging.getLogger("tenure")
@@ -63,20 +67,25 @@ class Tenure:
         named = (("store", store), ("name", name), ("stop_timeout", stop_timeout))
         given = {key: value for key, value in named if value is not None}
         settings = resolve({**given, **defaults})
+        self._settings, self._tiny_leases = settings, tiny_leases
         self._source: str | Store = settings.get("store", DEFAULT_STORE)
-        if isinstance(self._source, str):
-            store_from_url(self._source)  # a wrong URL is refused here, not at start
-        self._name = check_name(settings["name"]) if "name" in settings else None
-        self._stop_timeout = seconds_of("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
-        self._threads, self._tiny_leases = threads, tiny_leases
+        self._threads = check_whole("threads", threads, 1)
         self._defaults = {key: value for key, value in settings.items() if key not in GENERAL}
+        with settings.named():
+            check_source(self._source)
+            if isinstance(self._source, str):
+                store_from_url(self._source)  # a wrong URL is refused here, not at start
+            self._name = check_name(settings["name"]) if "name" in settings else None
+            self._stop_timeout = seconds_of("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
+            define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
         self._defined: dict[str, Job] = {}
         self._listeners: list[tuple[str, Listener]] = []
+        self._streams: set[Stream] = set()
         self._engine = Engine()
         self._store = OneStore(self._make_store)
         self._instance: Instance | None = None
+        self._stopping: Future[None] | None = None
         self._pid = 0
-        define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
 
     @property
     def store_url(self) -> str:
@@ -111,27 +120,30 @@ class Tenure:
         **options: Unpack[Options],
     ) -> Callable[[H], H]:
         """Run the handler at the times of a cron expression, read in the zone `tz` (R34)."""
-        with _as_config_error():
+        check_first("cron", expression)
+        with as_config_error():
             schedule = cron(expression, tz, dst_gap=dst_gap, dst_overlap=dst_overlap)
         return self._add(name, schedule, options)
 
     def every(self, interval: Span, *, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
         """Run the handler at multiples of the interval since the epoch: `10`, `"10s"`, a timedelta (R35)."""
+        check_first("every", interval)
         try:
             schedule = every(span(interval))
-        except ScheduleError as error:
-            raise ConfigError("interval", interval, str(error)) from None
-        except ValueError as error:
+        except ValueError as error:  # ScheduleError is one
             raise ConfigError("interval", interval, str(error)) from None
         return self._add(name, schedule, options)
 
-    def job(self, *, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
-        """A job without a schedule: it runs when it is triggered."""
+    def job(self, *refused: Any, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
+        """A job without a schedule: it runs when it is triggered. All arguments go by name."""
+        for one in refused:
+            check_first("job", one)
         return self._add(name, None, options)
 
     def _add(self, name: str | None, schedule: Schedule | None, options: Options) -> Callable[[H], H]:
         def add(handler: H) -> H:
-            job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
+            with self._settings.named(options):
+                job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
             if job.name in self._defined:
                 raise ConfigError("name", job.name, "is the name of another job already; give this one its own.")
             if self._instance is not None:
@@ -200,10 +212,26 @@ class Tenure:
         if instance is None:
             return
         seconds = self._stop_timeout if timeout is None else seconds_of("timeout", timeout)
-        await self._engine.call(instance.stop(seconds))
-        await self._engine.call(self._store.close())
-        self._instance = None
+        if self._stopping is None:
+            self._stopping = self._engine.submit(self._stop(instance, seconds))
+            self._stopping.add_done_callback(lambda _: self._stopped())
+        # Whoever else calls stop(), or stops waiting for it, changes nothing: there is one stop, and it goes on.
+        await asyncio.shield(asyncio.wrap_future(self._stopping))
+
+    async def _stop(self, instance: Instance, seconds: float) -> None:
+        end = time.monotonic() + seconds + CLOSING
+        await instance.stop(seconds)
+        try:
+            async with asyncio.timeout(max(0.1, end - time.monotonic())):
+                await self._store.close()
+        except TimeoutError:
+            log.warning("the store did not let itself be closed in time; its thread ends with the process")
+
+    def _stopped(self) -> None:
+        self._instance = self._stopping = None
         self._engine.close()
+        self._ended()
+        self._ended()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -245,16 +273,16 @@ class Tenure:
 
     # --- events -----------------------------------------------------------------------------------------
 
-    def on(self, name: str, listener: Listener | None = None) -> Any:
+    def on(self, name: str, listener: Any = ...) -> Any:
         """Call `listener(event)` at each event of this name, `*` for all; without a listener, a decorator."""
-        if name not in ("*", *NAMES):
-            raise ConfigError("event", name, f"is no event. There are: {', '.join(NAMES)}.")
+        check_event(name)
 
         def add(one: Listener) -> Listener:
+            check_listener(one)
             self._listen(name, one)
             return one
 
-        return add if listener is None else add(listener)
+        return add if listener is ... else add(listener)
 
     def _listen(self, name: str, listener: Listener) -> Callable[[], None]:
         """Hear from now on, in every instance of this app; returns how to stop."""
@@ -268,24 +296,22 @@ class Tenure:
         return end
 
     async def events(self, name: str = "*") -> AsyncIterator[Event]:
-        """All events from now on. A reader that is 1,000 behind loses the oldest."""
-        loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-
-        def put(event: Event) -> None:
-            if queue.qsize() >= BEHIND:
-                queue.get_nowait()
-            queue.put_nowait(event)
-
-        def hear(event: Event) -> None:
-            loop.call_soon_threadsafe(put, event)
-
-        end = self._listen(name, hear)
+        """All events from now on, until stop(); before start() it waits. A reader 1,000 behind loses the oldest."""
+        check_event(name)
+        stream = Stream()
+        self._streams.add(stream)
+        end = self._listen(name, stream.hear)
         try:
-            while True:
-                yield await queue.get()
+            async for event in stream.read():
+                yield event
         finally:
             end()
+            self._streams.discard(stream)
+
+    def _ended(self) -> None:
+        """The instance has stopped: whoever reads events comes to their end."""
+        for stream in tuple(self._streams):
+            stream.hear(None)
 
     # --- what can be asked and said ---------------------------------------------------------------------
 
@@ -337,11 +363,3 @@ async def _why(records: Records, job: str, when: str | datetime) -> Why:
     except ValueError as error:
         raise ConfigError("when", when, str(error)) from None
     return await why(records, job, at)
-
-
-@contextlib.contextmanager
-def _as_config_error() -> Any:
-    try:
-        yield
-    except ScheduleError as error:
-        raise ConfigError(error.field or "expression", error.value, str(error)) from None

@@ -13,15 +13,17 @@ class TenureError(Exception):
 class ConfigError(TenureError, ValueError):
     """You asked wrongly: an option, a name or an expression is out of its bounds.
 
-    The message is one sentence that names the field, the value and the bound.
+    The message is one sentence that names the field, the value and the bound; `where` it stands, if not in code.
     """
 
-    def __init__(self, field: str, value: object, why: str, hint: str = "") -> None:
-        self.field, self.value, self.why, self.hint = field, value, why, hint
+    where = ""
+
+    def __init__(self, field: str, value: object, why: str, hint: str = "", where: str = "") -> None:
+        self.field, self.value, self.why, self.hint, self.where = field, value, why, hint, where
         shown = repr(value)
         if len(shown) > 80:
             shown = shown[:76] + "..." + shown[-1]
-        super().__init__(f"{field}={shown}: {why}" + (f" {hint}" if hint else ""))
+        super().__init__(f"{field}={shown}{where and f' {where}'}: {why}" + (f" {hint}" if hint else ""))
 
 
 class MissingExtra(ConfigError):

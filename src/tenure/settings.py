@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from tenure.errors import ConfigError
+from tenure.errors import ConfigError, MissingExtra
 from tenure.rules.instant import span
 
 DEFAULT_STORE: Final = "sqlite:///tenure.db"
@@ -20,7 +21,15 @@ JOB_OPTIONS: Final = (
     "lease", "heartbeat", "max_attempts", "overlap", "jitter", "catch_up", "max_late", "history", "timeout",
     "when_unsure", "retries", "retry_delay",
 )  # fmt: skip
+# Read by the commands alone.
+OF_COMMANDS: Final = ("debug", "log_format", "demo")
 _WHOLE: Final = ("max_attempts", "history", "retries")
+
+
+def file_of_settings(start: Path | None = None) -> Path | None:
+    """The nearest pyproject.toml, upwards from `start`."""
+    folder = (start or Path.cwd()).resolve()
+    return next((path for place in (folder, *folder.parents) if (path := place / "pyproject.toml").is_file()), None)
 
 
 def file_settings(start: Path | None = None) -> dict[str, Any]:
@@ -28,17 +37,14 @@ def file_settings(start: Path | None = None) -> dict[str, Any]:
 
     Raises ConfigError for a file that can't be read or a name that is no setting.
     """
-    folder = (start or Path.cwd()).resolve()
-    for place in (folder, *folder.parents):
-        path = place / "pyproject.toml"
-        if not path.is_file():
-            continue
-        try:
-            table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("tenure", {})
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError("pyproject.toml", str(path), f"can't be read: {error}.") from None
-        return _known(table, str(path))
-    return {}
+    path = file_of_settings(start)
+    if path is None:
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("tenure", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError("pyproject.toml", str(path), f"can't be read: {error}.") from None
+    return _known(table, str(path))
 
 
 def _known(table: Any, path: str) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def _known(table: Any, path: str) -> dict[str, Any]:
             near = difflib.get_close_matches(name, allowed, 1)
             hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(allowed)}."
             raise ConfigError(f"tool.tenure.{name}", table[name], f"in {path} is no setting.", hint)
-    return dict(table)
+    return {name: _none(name, value) for name, value in table.items()}
 
 
 def environment_settings(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -71,10 +77,15 @@ def _typed(name: str, value: str) -> Any:
         try:
             return int(value)
         except ValueError:
-            raise ConfigError(f"TENURE_{name.upper()}", value, "is no whole number.") from None
-    if name in ("lease", "timeout") and value.lower() == "none":
-        return None
-    return value
+            where = "(environment)"
+            raise ConfigError(f"TENURE_{name.upper()}", value, "is no whole number.", where=where) from None
+    return _none(name, value)
+
+
+def _none(name: str, value: Any) -> Any:
+    """`lease` and `timeout` may be none, which neither the environment nor TOML can spell otherwise."""
+    spelled = isinstance(value, str) and value.lower() == "none"
+    return None if spelled and name in ("lease", "timeout") else value
 
 
 def _store(value: str, environ: Mapping[str, str]) -> str:
@@ -84,13 +95,61 @@ def _store(value: str, environ: Mapping[str, str]) -> str:
     name = value.removeprefix("env:")
     url = environ.get(name)
     if not url:
-        raise ConfigError("TENURE_STORE", value, f"names the variable {name}, which is not set; set it.")
+        why = f"names the variable {name}, which is not set; set it."
+        raise ConfigError("TENURE_STORE", value, why, where="(environment)")
     return url
 
 
-def resolve(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+class Settings(dict[str, Any]):
+    """Settings by name. `origins`: for those that stand not in code, how they are called there, and where that is."""
+
+    def __init__(self, settings: Mapping[str, Any], origins: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(settings)
+        self.origins = origins
+
+    @contextlib.contextmanager
+    def named(self, given: Mapping[str, Any] | None = None) -> Iterator[None]:
+        """A refusal in here names the variable or the file that the setting stands in; not of what is `given`."""
+        try:
+            yield
+        except MissingExtra:
+            raise
+        except ConfigError as error:
+            if error.field not in self.origins or error.field in (given or {}):
+                raise
+            field, where = self.origins[error.field]
+            raise ConfigError(field, error.value, error.why, error.hint, where) from None
+
+
+def resolve(given: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
     """All settings, each from the first place that has it."""
-    return {**file_settings(), **environment_settings(environ), **given}
+    path = file_of_settings()
+    file, environment = file_settings(), environment_settings(environ)
+    origins = {name: (name, f"in {path}") for name in file}
+    origins |= {name: (f"TENURE_{name.upper()}", "(environment)") for name in environment}
+    return Settings({**file, **environment, **given}, {k: v for k, v in origins.items() if k not in given})
+
+
+def misspelt(environ: Mapping[str, str] | None = None) -> list[str]:
+    """A sentence for each `TENURE_` name in the environment that looks like a setting and is none."""
+    known = [f"TENURE_{name.upper()}" for name in (*GENERAL, *JOB_OPTIONS, *OF_COMMANDS)]
+    said = []
+    for name in sorted(os.environ if environ is None else environ):
+        if name.startswith("TENURE_") and name not in known:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.85)
+            if near:
+                said.append(f"{name} in the environment is no setting, and nothing reads it. Did you mean {near[0]}?")
+    return said
+
+
+def check_source(source: object) -> None:
+    """Refuse what is neither a store nor its URL."""
+    if isinstance(source, str) or all(hasattr(source, name) for name in ("open", "read", "commit", "url")):
+        return
+    if isinstance(source, os.PathLike):
+        path = os.fspath(source)
+        raise ConfigError("store", source, "is a path, and a store is named by a URL.", f"Write sqlite:///{path}")
+    raise ConfigError("store", source, "is no URL of a store.", "Write sqlite:///tenure.db, or memory://.")
 
 
 def seconds_of(name: str, value: float | str | timedelta) -> float:

@@ -227,6 +227,29 @@ async def test_r30a_the_timeout_counts_from_when_the_handler_runs(url, event):
     assert ("overdue", "second") not in seen
 
 
+async def test_events_end_when_the_app_stops(app):
+    """A reader that came before the start hears all from then on, and its loop ends by itself after stop()."""
+    app.job(name="work")(lambda: None)
+
+    async def read(*name):
+        return [event.name async for event in app.events(*name)]
+
+    readers = [asyncio.create_task(read()), asyncio.create_task(read("success"))]
+    await asyncio.sleep(0)
+    async with app:
+        done = asyncio.Event()
+        app.on("success", lambda _: done.set())
+        app.trigger("work")
+        async with asyncio.timeout(10):
+            await done.wait()
+    async with asyncio.timeout(5):
+        everything, successes = await asyncio.gather(*readers)
+    assert {"won", "started", "success"} <= set(everything)
+    assert successes == ["success"]
+    with pytest.raises(ConfigError, match="is no event"):
+        await anext(app.events("strated"))
+
+
 async def test_an_iterator_of_events_that_is_closed_listens_no_more(app):
     """Its listener is gone from the app and from the instance."""
     app.job(name="work")(lambda: None)
@@ -238,3 +261,61 @@ async def test_an_iterator_of_events_that_is_closed_listens_no_more(app):
                 await anext(events)
         await events.aclose()
         assert len(app.instance.events._listeners) == before
+
+
+async def test_r27_two_stops_are_one_and_an_impatient_one_changes_nothing(app):
+    """Called twice at once, or given up on: the instance stops once, and in an orderly way."""
+    app.job(name="work")(lambda: None)
+    await app.start()
+    instance = app.instance
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.0001):
+            await app.stop(5)
+    await asyncio.gather(app.stop(5), app.stop(1))
+    assert instance.stopped
+    assert app.instance is None
+
+
+async def test_r27_stop_does_not_wait_for_a_lock_that_others_hold(app, tmp_path):
+    """Somebody keeps the file's write lock: stop() ends within its timeout and two seconds."""
+    import sqlite3
+    import time
+
+    app.job(name="work")(lambda: None)
+    await app.start()
+    other = sqlite3.connect(tmp_path / "app.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    begin = time.monotonic()
+    await app.stop(1)
+    assert time.monotonic() - begin <= 3.5  # what a busy machine adds included
+    other.execute("ROLLBACK")
+    other.close()
+
+
+async def test_i8a_a_loop_closed_without_stop_gives_back_what_it_wins(url, event):
+    """The user's loop is gone: another instance runs the job, and health() says why this one does not."""
+    deserted = Tenure(url, jitter=0, lease="2s", name="deserted")
+    ran = []
+
+    @deserted.every(0.3, name="work")
+    async def work(run):
+        ran.append(run.runner)
+
+    await asyncio.to_thread(lambda: asyncio.run(deserted.start()))
+    other = Tenure(url, jitter=0, lease="2s", name="other")
+    seen = asyncio.Event()
+
+    @other.every(0.3, name="work")
+    async def work_too(run):
+        if run.runner == "other":
+            seen.set()
+
+    async with other, asyncio.timeout(20):
+        await seen.wait()
+        told = asyncio.create_task(event(other, "started"))
+        while deserted.health().ok:
+            await told
+            told = asyncio.create_task(event(other, "started"))
+        told.cancel()
+    assert "closed" in deserted.health().reasons[0]
+    await deserted.stop(0)

@@ -62,7 +62,7 @@ def test_wrong_settings(cli):
     """Settings that can't be read are a failed check, not the end of the doctor."""
     result = cli("doctor", TENURE_LEASE="1ms")
     assert result.exit_code == 1
-    assert lines(result)["settings"][0].startswith("fail: lease='1ms'")
+    assert lines(result)["settings"][0].startswith("fail: TENURE_LEASE='1ms' (environment): ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="files have modes on POSIX")

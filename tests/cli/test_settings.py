@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tenure.settings import misspelt, resolve
+
 HEAD = "from datetime import timedelta\nfrom tenure import Tenure\n"
 
 IN_CODE = [
@@ -26,11 +28,25 @@ IN_CODE = [
     ('app = Tenure(lese="30s")', ["lese='30s'", "Did you mean lease?"]),
     ('app = Tenure(name="")', ["name=''", "1 to 200"]),
     ('app = Tenure("sqlit:///x.db")', ["store='sqlit:///x.db'", "Did you mean sqlite://?"]),
+    ("app = Tenure(threads=0)", ["threads=0", "1 or more"]),
+    ('app = Tenure(threads="x")', ["threads='x'", "whole number"]),
+    ("import pathlib\napp = Tenure(pathlib.Path('x.db'))", ["is a path", "Write sqlite:///x.db"]),
+    ("app = Tenure(5)", ["store=5", "is no URL of a store"]),
+    ("app = Tenure()\napp.simulate(None)", ["start=None", "is no time"]),
+    ('app = Tenure()\napp.on("failed", None)', ["listener=None", "can't be called"]),
+    ('app = Tenure()\n@app.on("failed")\nasync def f(event): ...', ["listener='f'", "is async", "app.events()"]),
+    ("app = Tenure()\n@app.every('1s')\ndef f():\n    yield", ["handler='f'", "is a generator"]),
+    ("app = Tenure()\n@app.every('1s')\nasync def f():\n    yield", ["handler='f'", "is a generator"]),
+    ("app = Tenure()\n@app.every\ndef f(): ...", ["handler='f'", "without parentheses", '@app.every("10s")']),
+    ("app = Tenure()\n@app.cron\ndef f(): ...", ["handler='f'", "without parentheses"]),
+    ("app = Tenure()\n@app.job\ndef f(): ...", ["handler='f'", "without parentheses", "@app.job()"]),
+    ("app = Tenure()\n@app.job('f')\ndef f(): ...", ["job='f'", 'Write @app.job(name="report")']),
+    ("app = Tenure()\n@app.cron(5)\ndef f(): ...", ["expression=5", "is no cron expression"]),
     ('app = Tenure("x.db")', ["store='x.db'", "is no URL of a store"]),
     ('app = Tenure("sqlite:///x.db?prefx=a")', ["prefx", "Did you mean prefix?"]),
     ("app = Tenure()\n@app.every(0)\ndef f(): ...", ["interval=", "1 ms to 100 years"]),
     ('app = Tenure()\n@app.every("10x")\ndef f(): ...', ["interval='10x'", "is no length of time"]),
-    ('app = Tenure()\n@app.cron("61 * * * *")\ndef f(): ...', ["minute='61'", "0-59"]),
+    ('app = Tenure()\n@app.cron("61 * * * *")\ndef f(): ...', ["minute='61': is over 59", "0-59"]),
     ('app = Tenure()\n@app.cron("0 0 * * *", tz="Europe/Berln")\ndef f(): ...', ["tz=", "Europe/Berlin?"]),
     ('app = Tenure()\n@app.cron("0 0 * * *", dst_gap="jump")\ndef f(): ...', ["dst_gap=", "'skip'"]),
     ('app = Tenure()\n@app.every("1s", name="a\\tb")\ndef f(): ...', ["name='a\\tb'", "control character"]),
@@ -60,13 +76,13 @@ def test_wrong_in_code(cli, code, parts):
 @pytest.mark.parametrize(
     ("name", "value", "parts"),
     [
-        ("TENURE_LEASE", "1ms", ["lease='1ms'", "1s to 1d"]),
+        ("TENURE_LEASE", "1ms", ["TENURE_LEASE='1ms' (environment): ", "1s to 1d"]),
         ("TENURE_MAX_ATTEMPTS", "many", ["TENURE_MAX_ATTEMPTS='many'", "whole number"]),
-        ("TENURE_OVERLAP", "both", ["overlap='both'", "'skip', 'allow'"]),
-        ("TENURE_STORE", "sqlite://x.db", ["store='sqlite://x.db'", "two slashes"]),
+        ("TENURE_OVERLAP", "both", ["TENURE_OVERLAP='both' (environment): ", "'skip', 'allow'"]),
+        ("TENURE_STORE", "sqlite://x.db", ["TENURE_STORE='sqlite://x.db' (environment): ", "two slashes"]),
         ("TENURE_STORE", "env:DATABASE_URL_THAT_IS_NOT", ["names the variable DATABASE_URL_THAT_IS_NOT"]),
         ("TENURE_STORE", "mysql://x", ["no store has the scheme mysql://"]),
-        ("TENURE_STOP_TIMEOUT", "never", ["stop_timeout='never'", "is no length of time"]),
+        ("TENURE_STOP_TIMEOUT", "never", ["TENURE_STOP_TIMEOUT='never' (environment): ", "is no length of time"]),
     ],
 )
 def test_wrong_in_the_environment(cli, name, value, parts):
@@ -78,7 +94,9 @@ def test_wrong_in_the_environment(cli, name, value, parts):
     ("table", "parts"),
     [
         ('lese = "30s"', ["tool.tenure.lese='30s'", "Did you mean lease?"]),
-        ('lease = "1ms"', ["lease='1ms'", "1s to 1d"]),
+        ('lease = "1ms"', ["lease='1ms' in /", "pyproject.toml: ", "1s to 1d"]),
+        ("store = 5", ["store=5 in /", "pyproject.toml: ", "is no URL of a store"]),
+        ('timeout = "nne"', ["timeout='nne' in /", "is no length of time"]),
         ('history = "all"', ["history='all'", "whole number"]),
         ('store = "nothing"', ["store='nothing'", "is no URL of a store"]),
         ("lease = ", ["pyproject.toml", "can't be read"]),
@@ -105,6 +123,26 @@ def test_wrong_on_the_command_line(cli, words, parts):
     """And what was typed."""
     Path("fine.py").write_text(HEAD + 'app = Tenure("memory://")\n@app.every("1s")\ndef f(): ...\n')
     refused(cli(*words), *parts)
+
+
+def test_what_is_set_outside_is_blamed_outside(cli):
+    """A refusal names the variable, not the line of the code that took its value; the job's own option is its own."""
+    Path("fine.py").write_text(HEAD + 'app = Tenure("memory://")\n@app.every("1s", lease=10)\ndef f(): ...\n')
+    refused(cli("run", "fine:app", TENURE_LEASE="abc"), "tenure: TENURE_LEASE='abc' (environment): is no length")
+    refused(cli("run", "fine:app", TENURE_HEARTBEAT="6"), "tenure: TENURE_HEARTBEAT='6' (environment): is not under")
+
+
+def test_none_can_be_said_outside():
+    """`lease` and `timeout` may be none in the environment and in the file."""
+    Path("pyproject.toml").write_text('[tool.tenure]\nlease = "none"\ntimeout = "None"\nname = "none"\n')
+    assert resolve({}, {}) == {"lease": None, "timeout": None, "name": "none"}
+    assert resolve({}, {"TENURE_LEASE": "none"})["lease"] is None
+
+
+def test_names_that_are_nearly_right():
+    """A TENURE_ name that looks like a setting and is none is told; those of others are left alone."""
+    (said,) = misspelt({"TENURE_LEAS": "3s", "TENURE_LEASE": "3s", "TENURE_CITY": "x", "TENURE_DEBUG": "1"})
+    assert said == "TENURE_LEAS in the environment is no setting, and nothing reads it. Did you mean TENURE_LEASE?"
 
 
 def test_a_password_is_not_shown(cli):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -16,7 +17,8 @@ from typing import Any, Final, Literal, TypedDict
 from tenure.errors import ConfigError
 from tenure.rules.instant import DAY, HOUR, SECOND, span, span_words
 from tenure.rules.job import Overlap
-from tenure.rules.schedule import Cron, Every, Schedule, Slot, cron, every
+from tenure.rules.schedule import Cron, Every, Schedule, ScheduleError, Slot, cron, every
+from tenure.rules.schedule_error import shown
 from tenure.scheduler.handlers import is_async, wants_run, yields
 from tenure.scheduler.seams import Handler
 
@@ -143,6 +145,17 @@ def read_schedule(told: Mapping[str, Any]) -> Schedule | None:
     if "cron" in told:
         return cron(told["cron"], told["tz"], dst_gap=told["dst_gap"], dst_overlap=told["dst_overlap"])
     return None
+
+
+@contextlib.contextmanager
+def as_config_error() -> Iterator[None]:
+    """A schedule that is refused in here is refused like every other setting."""
+    try:
+        yield
+    except ScheduleError as error:
+        field = error.field or "expression"
+        why = str(error).removeprefix(f"{field} {shown(error.value)}").lstrip(" :,")  # it is not said twice
+        raise ConfigError(field, error.value, why) from None
 
 
 def slots_between(jobs: Iterable[Job], begin: int, end: int) -> list[tuple[Slot, Job]]:

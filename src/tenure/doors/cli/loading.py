@@ -76,7 +76,7 @@ def _failed(error: BaseException) -> NotLoaded:
     """What was raised, and the line of the application's code where it was."""
     said = " ".join(str(error).split())
     what = said if isinstance(error, ConfigError) else f"{type(error).__name__}: {said}".rstrip(": ")
-    place = _place(error)
+    place = "" if isinstance(error, ConfigError) and error.where else _place(error)  # it says itself where it stands
     end = "" if isinstance(error, ConfigError) else " (TENURE_DEBUG=1 shows the traceback)"
     kind = Misused if isinstance(error, ConfigError) else NotLoaded
     return kind(f"{place}: {what}{end}" if place else f"{what}{end}")
