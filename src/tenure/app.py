@@ -31,7 +31,7 @@ from tenure.settings import DEFAULT_STORE, GENERAL, check_source, resolve, secon
 from tenure.stores.contract import KeepsSchema, Migration, Store
 from tenure.stores.opening import redact, sqlite_version, store_from_url
 
-__all__ = ["KeepsSchema", "Migration", "Tenure", "sqlite_version"]
+__all__ = ["KeepsSchema", "Migration", "Tenure", "redact", "sqlite_version"]
 
 
 T = TypeVar("T")

@@ -113,6 +113,7 @@ class Holding:
         self.unsure = self.closing = self.recorded = self.over = self.began = False
         self.deadline: asyncio.TimerHandle | None = None
         self.settling: concurrent.futures.Future[Any] | None = None
+        self.heard: asyncio.Future[Any] | None = None
         self.signal: ThreadSignal | LoopSignal = LoopSignal() if job.is_async else ThreadSignal()
         self.progress: Progress | None = None
         self.cancel: Any = lambda: None

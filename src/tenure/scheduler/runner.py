@@ -44,6 +44,17 @@ class Runner:
         self.playing[holding.token] = (holding, task)
         task.add_done_callback(lambda done: self._over(holding, done))
 
+    def forsake(self) -> None:
+        """If the handlers' loop was closed under them: what runs there is given back, and nothing more is claimed."""
+        if self.shared.stage.alive or self.stopping:
+            return
+        self.stopping = True
+        self.deserted()
+        for holding, _ in tuple(self.playing.values()):
+            if holding.job.is_async and holding.heard is not None and not holding.heard.done():
+                holding.abort("stop", cancel=False)
+                holding.heard.set_result(Ended(error=asyncio.CancelledError("the handlers' loop was closed")))
+
     def _over(self, holding: Holding, task: asyncio.Task[None]) -> None:
         if task.cancelled():
             error: BaseException | None = (
@@ -122,6 +133,7 @@ class Runner:
     async def _play_once(self, holding: Holding) -> Ended:
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[Ended] = loop.create_future()
+        holding.heard = heard
         job = holding.job
         run = Run(holding, self.deeds)
         arguments = (run,) if job.wants_run else ()

@@ -149,6 +149,7 @@ class Watchman:
                 self.recovery_due = True
                 self.keeper.judge()
                 self._round_due.set()
+            self.runner.forsake()
             if playing and self._stalled_since is None:
                 self._ping(playing)
 
