@@ -20,6 +20,8 @@ import tenure
 sys.path.insert(0, str(Path(__file__).parent))
 
 import claim
+import claim_postgres
+import claim_redis
 import lateness
 import many
 import rules
@@ -29,6 +31,8 @@ from rows import Row
 PARTS = {
     "rules": rules.measure,
     "claim": claim.measure,
+    "claim_postgres": claim_postgres.measure,
+    "claim_redis": claim_redis.measure,
     "lateness": lateness.measure,
     "many": many.measure,
     "takeover": takeover.measure,
