@@ -4,9 +4,9 @@
 
 KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
 is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
-its process; `steps` has an effect every 10 ms, for ever, in every attempt. Later attempts of the others return at
-once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and each commit of the store has one right
-before and one right after it.
+its process; `booked` writes to the table `effect` and finishes in one transaction; `steps` has an effect every
+10 ms, for ever, in every attempt. Later attempts of the others return at once. TENURE_FAILPOINT=N kills the process
+at its N-th step: each read and each commit of the store has one right before and one right after it.
 """
 
 import asyncio
@@ -110,6 +110,16 @@ async def short(run: Run) -> None:
     tell("effect", **told(run))
 
 
+async def booked(run: Run) -> None:
+    """An effect in the store's own database, and the run's success, in one transaction."""
+    async with run.transaction(finish=True) as connection:
+        if URL.startswith("sqlite"):
+            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+        else:
+            await connection.execute("INSERT INTO effect VALUES (%s, %s)", (run.key, run.attempt))
+        await asyncio.sleep(0.005)
+
+
 async def leave(run: Run) -> None:
     tell("begin", **told(run))
     if run.attempt == 1:
@@ -121,7 +131,9 @@ store = store_from_url(URL)
 if os.environ.get("TENURE_FAILPOINT"):
     store = Failing(store, int(os.environ["TENURE_FAILPOINT"]))
 app = Tenure(store, name=NAME, lease=LEASE, stop_timeout=STOP_TIMEOUT, tiny_leases=True, **OPTIONS)
-handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps}[KIND]
+handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps, "booked": booked}[
+    KIND
+]
 (app.every(EVERY, name="work") if EVERY else app.job(name="work"))(handler)
 app.on("*", lambda event: tell("event", event=event.name, slot=event.slot, attempt=event.attempt, **event.detail))
 sys.exit(app.run())
