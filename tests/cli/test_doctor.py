@@ -65,6 +65,11 @@ def test_wrong_settings(cli):
     assert lines(result)["settings"][0].startswith("fail: TENURE_LEASE='1ms' (environment): ")
 
 
+def test_names_that_are_nearly_settings(cli, kept):
+    """A variable that nothing reads is warned of."""
+    assert "Did you mean TENURE_LEASE?" in lines(cli("doctor", TENURE_LEAS="3s"))["settings"][0]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="files have modes on POSIX")
 def test_a_file_that_others_may_write(cli, kept, tmp_path):
     """A store's file that others can write is warned of, with the command that mends it."""

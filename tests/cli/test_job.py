@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from tenure.doors.cli import following
@@ -82,6 +84,36 @@ def test_no_file_is_made(cli, tmp_path, words):
     assert result.exit_code == 3
     assert "not_there.db, so nothing is stored there yet. tenure run makes it" in result.output
     assert not list(tmp_path.glob("not_there*"))
+
+
+def test_a_file_of_others_is_left_as_it_is(cli, tmp_path):
+    """What only asks makes no tables in a SQLite file that has none, nor a log beside it; it says so, and exits 3."""
+    import sqlite3
+
+    with contextlib.closing(sqlite3.connect("theirs.db")) as theirs:
+        theirs.execute("CREATE TABLE users (name TEXT)")
+        theirs.commit()
+    before = (tmp_path / "theirs.db").read_bytes()
+    for words in (["job", "list"], ["runs", "list"], ["instance", "list"], ["doctor"], ["job", "trigger", "x"]):
+        result = cli(*words, "--store", "sqlite:///theirs.db")
+        assert result.exit_code == 3, result.output
+        assert "theirs.db has no tables of Tenure's, so nothing is stored there yet." in result.output
+    assert (tmp_path / "theirs.db").read_bytes() == before
+    assert [one.name for one in tmp_path.glob("theirs*")] == ["theirs.db"]
+
+
+def test_a_folder_that_is_not_there(cli):
+    """No command will make a store's folder, so none is said to."""
+    said = cli("job", "list", "--store", "sqlite:///nodir/x.db").stderr
+    assert "as there is no folder /" in said
+    assert "tenure run makes" not in said
+
+
+def test_an_empty_store_is_refused(cli):
+    """It is what an unset variable gives in a script."""
+    result = cli("job", "list", "--store", "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "store=''" in result.stderr
 
 
 def test_show(cli, jobs):

@@ -91,6 +91,18 @@ def test_from_start_to_stop(cli, tasks, number):
     assert run["attempts"][0]["how"] == "handed-over"
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_is_set_and_not_heeded(tasks, form):
+    """TENURE_STORE where the application names a store of its own, and names that are nearly settings."""
+    env = {"TENURE_LOG_FORMAT": form, "TENURE_STORE": "sqlite:///other.db", "TENURE_LEAS": "3s"}
+    with running("tasks:app", **env) as process:
+        text = "\n".join(read_until(process, "started tick "))
+    assert "TENURE_STORE names another store; the application names its own, which wins. --store beats both." in text
+    assert "Did you mean TENURE_LEASE?" in text
+    with running("tasks:app", "--store", "sqlite:///other.db", TENURE_STORE="sqlite:///own.db") as process:
+        assert "TENURE_STORE" not in "\n".join(read_until(process, "started tick "))
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")
 def test_json_log_and_only_one_job(tasks):
     """TENURE_LOG_FORMAT=json: every line is an object, that of the start too; --only leaves the other jobs out."""

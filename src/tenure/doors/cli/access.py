@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -23,7 +23,7 @@ def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Keep an option's value for the command below, so that it may stand before or after the command's name."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value:
+        if value is not None and value is not False:
             ctx.meta[f"tenure.{name}"] = value
 
     return keep
@@ -49,7 +49,8 @@ def store_options(command: Command, *, hidden: bool = False) -> Command:
             expose_value=False,
             callback=_kept("store"),
             hidden=hidden,
-            help="The store.  [env: TENURE_STORE; default: sqlite:///tenure.db]",
+            help="The store, whatever the application says.  [env: TENURE_STORE, where the application names none; "
+            "default: sqlite:///tenure.db]",
         ),
     ):
         command = option(command)
@@ -79,6 +80,7 @@ class Access:
     app: str | None
     as_json: bool
     _application: Tenure | None = None
+    _made: bool = False
 
     def application(self) -> Tenure:
         """The store's holder: of --store, else --app, else TENURE_STORE and pyproject.toml, their app, the default."""
@@ -104,13 +106,15 @@ class Access:
         return Tenure()
 
     def ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-        """Put a question to the store's records. Makes no file: raises NotFound where a store's file is missing."""
+        """Put a question to the store's records. Makes nothing: raises NotFound where file or tables are not."""
         from tenure.errors import NotFound
 
         app = self.application()
-        missing = missing_file(app.store_url)
-        if missing is not None:
-            raise NotFound(no_file(missing))
+        if not self._made:
+            unmade = not_made(app)
+            if unmade is not None:
+                raise NotFound(unmade)
+            self._made = True
         return app.ask_now(question)
 
     def close(self) -> None:
@@ -132,12 +136,26 @@ def missing_file(url: str) -> Path | None:
     return file if file is not None and not file.exists() else None
 
 
+def not_made(app: Tenure) -> str | None:
+    """Why a sqlite:// store can't be asked yet: it has no file, or no tables in it. Makes neither."""
+    missing = missing_file(app.store_url)
+    if missing is not None:
+        return no_file(missing)
+    file = store_file(app.store_url)
+    if file is None or not app.ask_schema(lambda store: store.plan()):
+        return None
+    return f"{file} has no tables of Tenure's, so nothing is stored there yet. {_MAKES.format('them')}"
+
+
 def no_file(file: Path) -> str:
     """That there is no such file, and what makes one."""
-    return (
-        f"there is no file {file}, so nothing is stored there yet. tenure run makes it when it first starts; "
-        "or name another store with --store URL or TENURE_STORE."
-    )
+    if file.parent.is_dir():
+        return f"there is no file {file}, so nothing is stored there yet. {_MAKES.format('it')}"
+    return f"there is no file {file}, as there is no folder {file.parent}. Make the folder, or {_OTHER}"
+
+
+_OTHER: Final = "name another store with --store URL or TENURE_STORE."
+_MAKES: Final = f"tenure run makes {{}} when it first starts; or {_OTHER}"
 
 
 def moment(field: str, text: str, now: int) -> int:

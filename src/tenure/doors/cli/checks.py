@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from tenure.doors.cli.access import missing_file, no_file, store_file
+from tenure.doors.cli.access import not_made, store_file
 from tenure.doors.cli.wording import about, short
 from tenure.errors import ConfigError, StoreError, TenureError
 from tenure.rules.instant import iso, span_words
+from tenure.settings import misspelt
 
 if TYPE_CHECKING:
     from tenure.app import Tenure
     from tenure.scheduler.records import InstanceView, JobView, Records
     from tenure.scheduler.why import Why
 
+AGAIN: Final = "See what it says; then run tenure doctor again."
 READS: Final = 5
 # Beyond these a store is slow for leases of 30 s, and a clock is wrong enough to be told of (R32).
 SLOW_MS: Final = 500
@@ -66,6 +68,8 @@ def machine() -> Iterator[Check]:
         yield Check("python", "fail", f"{version} is older than 3.11.", "Use Python 3.11 or later.")
     yield Check("sqlite", "ok", sqlite_version())
     yield _zones()
+    for sentence in misspelt():
+        yield Check("settings", "warn", sentence)
 
 
 def _zones() -> Check:
@@ -93,9 +97,13 @@ def store(find: Callable[[], Tenure]) -> Iterator[Check]:
     if app.jobs:
         yield from _application(app)
     url = app.store_url
-    missing = missing_file(url)
-    if missing is not None:
-        yield Check("store", "fail", no_file(missing), "Start an application: tenure run MODULE:OBJECT", missing=True)
+    try:
+        unmade = not_made(app)
+    except (StoreError, ConfigError) as error:
+        yield Check("store", "fail", f"{url}: {error}", AGAIN)
+        return
+    if unmade is not None:
+        yield Check("store", "fail", unmade, "Start an application: tenure run MODULE:OBJECT", missing=True)
         return
     file = store_file(url)
     if file is not None:
@@ -103,7 +111,7 @@ def store(find: Callable[[], Tenure]) -> Iterator[Check]:
     try:
         seen = app.ask_now(look_around)
     except (StoreError, ConfigError) as error:
-        yield Check("store", "fail", f"{url}: {error}", "See what it says; then run tenure doctor again.")
+        yield Check("store", "fail", f"{url}: {error}", AGAIN)
         return
     yield _reachable(url, seen)
     yield Check("schema", "warn" if seen.warnings else "ok", " ".join(seen.warnings) or "as this version needs it")

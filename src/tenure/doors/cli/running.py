@@ -59,13 +59,14 @@ def run(access: Access, *, target: str | None, only: tuple[str, ...], stop_timeo
     chosen = _chosen(application, only)
     if not chosen:
         raise NothingToRun("the application defines no job, so there is nothing to run. Define one with @app.every().")
+    unheard = _unheard(access, application)
     configure(form, verbose=verbose)
     voice = Voice(form)
     told: Counter[str] = Counter()
     application.on("*", lambda event: _count(told, event))
 
     def begun() -> None:
-        _introduce(application, chosen, voice)
+        _introduce(application, chosen, voice, unheard)
 
     def heard(sentence: str) -> None:
         told.clear()
@@ -126,7 +127,19 @@ def _ended(told: Counter[str]) -> str:
 # --- what is said at start --------------------------------------------------------------------------------
 
 
-def _introduce(application: Tenure, jobs: list[Job], voice: Any) -> None:
+def _unheard(access: Access, application: Tenure) -> list[str]:
+    """What somebody has set and nothing heeds, a sentence each."""
+    from tenure.app import redact
+    from tenure.settings import environment_settings, misspelt
+
+    store = environment_settings().get("store")
+    said = misspelt()
+    if store is not None and access.store is None and redact(store) != application.store_url:
+        said.append("TENURE_STORE names another store; the application names its own, which wins. --store beats both.")
+    return said
+
+
+def _introduce(application: Tenure, jobs: list[Job], voice: Any, unheard: list[str]) -> None:
     """Version, store, instance, leases, and each job with its next slot and the next clock changes."""
     import tenure
 
@@ -139,12 +152,15 @@ def _introduce(application: Tenure, jobs: list[Job], voice: Any) -> None:
             voice.say(f"job {job.name}: {_words(job)}", event="job", job=job.name, detail=_job_detail(job, now))
         worst = max((job.takeover_ms or 0 for job in jobs), default=0)
         fields = {"version": tenure.__version__, "store": store, "instance": name, "takeover_ms": worst}
+        for sentence in unheard:
+            voice.say(f"tenure: warning: {sentence}", event="warning")
         voice.say(f"tenure {tenure.__version__} runs {len(jobs)} jobs on {store} as {name}", event="begun", **fields)
         return
     import sys
 
     seen = look(sys.stderr)
     facts = [("store", store), ("instance", name), *_leases(jobs)]
+    facts += [("warning", sentence) for sentence in unheard]
     lines = [seen.paint(f"tenure {tenure.__version__}", "strong"), *pairs(facts, seen)]
     for job in jobs:
         lines += ["", *_job_lines(job, now, seen)]
