@@ -19,7 +19,7 @@ from tenure.engine import Engine
 from tenure.errors import ConfigError, NotFound
 from tenure.rules.instant import HOUR, instant, span
 from tenure.rules.schedule import DstGap, DstOverlap, Schedule, Slot, cron, every
-from tenure.scheduler.events import Event, Listener, Stream, check_event, check_listener
+from tenure.scheduler.events import Event, Listeners
 from tenure.scheduler.handlers import check_first
 from tenure.scheduler.instance import Health, Instance
 from tenure.scheduler.jobs import Job, Options, Span, as_config_error, check_name, check_whole, define, slots_between
@@ -79,8 +79,7 @@ class Tenure:
             self._stop_timeout = seconds_of("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
             define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
         self._defined: dict[str, Job] = {}
-        self._listeners: list[tuple[str, Listener]] = []
-        self._streams: set[Stream] = set()
+        self._listeners = Listeners(lambda: self.instance.events if self.instance is not None else None)
         self._engine = Engine()
         self._store = OneStore(self._make_store)
         self._instance: Instance | None = None
@@ -179,8 +178,7 @@ class Tenure:
         jobs = self._chosen(only)
         stage = LoopStage(asyncio.get_running_loop(), self._threads)
         instance = Instance(jobs, self._store, stage, name=self._name, version=tenure.__version__)
-        for name, listener in self._listeners:
-            instance.events.on(name, listener)
+        self._listeners.join(instance.events)
         for job in jobs:
             for sentence in job.warnings:
                 log.warning("%s: %s", job.name, sentence)
@@ -230,8 +228,7 @@ class Tenure:
     def _stopped(self) -> None:
         self._instance = self._stopping = None
         self._engine.close()
-        self._ended()
-        self._ended()
+        self._listeners.end()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -275,43 +272,11 @@ class Tenure:
 
     def on(self, name: str, listener: Any = ...) -> Any:
         """Call `listener(event)` at each event of this name, `*` for all; without a listener, a decorator."""
-        check_event(name)
+        return self._listeners.on(name, listener)
 
-        def add(one: Listener) -> Listener:
-            check_listener(one)
-            self._listen(name, one)
-            return one
-
-        return add if listener is ... else add(listener)
-
-    def _listen(self, name: str, listener: Listener) -> Callable[[], None]:
-        """Hear from now on, in every instance of this app; returns how to stop."""
-        self._listeners.append((name, listener))
-        stop = self.instance.events.on(name, listener) if self.instance is not None else lambda: None
-
-        def end() -> None:
-            self._listeners.remove((name, listener))
-            stop()
-
-        return end
-
-    async def events(self, name: str = "*") -> AsyncIterator[Event]:
+    def events(self, name: str = "*") -> AsyncIterator[Event]:
         """All events from now on, until stop(); before start() it waits. A reader 1,000 behind loses the oldest."""
-        check_event(name)
-        stream = Stream()
-        self._streams.add(stream)
-        end = self._listen(name, stream.hear)
-        try:
-            async for event in stream.read():
-                yield event
-        finally:
-            end()
-            self._streams.discard(stream)
-
-    def _ended(self) -> None:
-        """The instance has stopped: whoever reads events comes to their end."""
-        for stream in tuple(self._streams):
-            stream.hear(None)
+        return self._listeners.stream(name)
 
     # --- what can be asked and said ---------------------------------------------------------------------
 

@@ -129,6 +129,61 @@ class Stream:
             yield event
 
 
+class Listeners:
+    """Whoever hears an app's events, in each of its instances; `current` gives the events of the one that runs."""
+
+    def __init__(self, current: Callable[[], Events | None]) -> None:
+        self._current = current
+        self._listed: list[tuple[str, Listener]] = []
+        self._streams: set[Stream] = set()
+
+    def join(self, events: Events) -> None:
+        """A new instance tells them all."""
+        for name, listener in self._listed:
+            events.on(name, listener)
+
+    def on(self, name: str, listener: Any) -> Any:
+        """Add one; `...`: a decorator that does."""
+        check_event(name)
+
+        def add(one: Listener) -> Listener:
+            check_listener(one)
+            self.listen(name, one)
+            return one
+
+        return add if listener is ... else add(listener)
+
+    def listen(self, name: str, listener: Listener) -> Callable[[], None]:
+        """Hear from now on, in every instance; returns how to stop."""
+        self._listed.append((name, listener))
+        current = self._current()
+        stop = current.on(name, listener) if current is not None else lambda: None
+
+        def end() -> None:
+            self._listed.remove((name, listener))
+            stop()
+
+        return end
+
+    async def stream(self, name: str) -> AsyncIterator[Event]:
+        """Events from now on, until `end`."""
+        check_event(name)
+        stream = Stream()
+        self._streams.add(stream)
+        end = self.listen(name, stream.hear)
+        try:
+            async for event in stream.read():
+                yield event
+        finally:
+            end()
+            self._streams.discard(stream)
+
+    def end(self) -> None:
+        """The instance has stopped: whoever reads a stream comes to its end."""
+        for stream in tuple(self._streams):
+            stream.hear(None)
+
+
 class Events:
     """Tells every listener of every event, in order. `deliver` runs a call where the user's code lives."""
 
