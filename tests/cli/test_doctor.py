@@ -9,6 +9,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.doors.cli.checks import Seen, _instances, _jobs, _reachable
+from tenure.doors.cli.instance import _row
 from tenure.rules.schedule import every
 from tenure.scheduler.records import InstanceView, JobView
 from tenure.scheduler.why import Why
@@ -63,6 +64,16 @@ def test_wrong_settings(cli):
     result = cli("doctor", TENURE_LEASE="1ms")
     assert result.exit_code == 1
     assert lines(result)["settings"][0].startswith("fail: TENURE_LEASE='1ms' (environment): ")
+
+
+def test_what_an_instance_runs_is_as_old_as_its_page():
+    """When it was last seen is told, and that what it runs is of then."""
+    one = InstanceView(
+        "api-1", True, NOW - 3_000, NOW, "h", 1, "1", 0, ("tick",), (("tick", NOW - 60_000, ""),), 0, ()
+    )  # fmt: skip
+    cells = [cell if isinstance(cell, str) else cell.text for cell in _row(one, NOW)]
+    assert "3.0s ago" in cells
+    assert any(cell.endswith("(as of 3.0s ago)") for cell in cells)
 
 
 def test_names_that_are_nearly_settings(cli, kept):

@@ -167,7 +167,7 @@ def test_instances(cli, read, kept):
         assert list(one) == INSTANCE_FIELDS
         assert (one["name"], one["alive"], one["jobs"], one["reasons"]) == ("api-7", True, ["broken", "hello"], [])
         said = cli("instance", "list").stdout
-        assert said.splitlines()[0].split()[:4] == ["instance", "state", "host", "pid"]
+        assert said.splitlines()[0].split()[:4] == ["instance", "state", "seen", "host"]
         assert said.splitlines()[1].split()[:2] == ["api-7", "alive"]
         run = read("job", "trigger", "hello", "--wait")
         assert (run["status"], run["runner"], run["result"]) == ("success", "api-7", {"said": "hello"})

@@ -14,9 +14,10 @@ from tenure.scheduler.ledger import Ledger
 from tenure.scheduler.shared import Shared
 from tenure.stores.contract import Ask, Change
 
-EVERY: Final = 10_000.0
+# With each of the watchman's rounds, which come every five seconds; a little less, or some would come too early.
+EVERY: Final = 4_500.0
 # An instance that was not seen for this long is shown as silent; after KEPT its page is removed by others.
-SILENT: Final = 30_000
+SILENT: Final = 15_000
 KEPT: Final = 24 * HOUR
 PREFIX: Final = "instance:"
 
@@ -27,7 +28,7 @@ def default_name(token: str) -> str:
 
 
 class Presence:
-    """Writes the page every ten seconds; failing to is no harm."""
+    """Writes the page every five seconds; failing to is no harm."""
 
     def __init__(self, shared: Shared, ledger: Ledger, version: str, facts: Callable[[], dict[str, Any]]) -> None:
         self.shared, self.ledger, self._facts = shared, ledger, facts

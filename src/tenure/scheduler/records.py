@@ -68,7 +68,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class InstanceView:
-    """One instance's page. `alive`: it was seen within the last 30 s on the store's clock."""
+    """One instance's page. `alive`: it was seen within the last 15 s on the store's clock; `running`: as of `seen`."""
 
     name: str
     alive: bool

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from tenure.doors.cli.access import not_made, store_file
-from tenure.doors.cli.wording import about, short
+from tenure.doors.cli.wording import about, away, short
 from tenure.errors import ConfigError, StoreError, TenureError
 from tenure.rules.instant import iso, span_words
 from tenure.settings import misspelt
@@ -174,7 +174,7 @@ def _instances(seen: Seen) -> Iterator[Check]:
     alive = [one for one in seen.instances if one.alive]
     if alive:
         versions = sorted({one.version for one in alive})
-        yield Check("instances", "ok", f"{len(alive)} alive: {', '.join(one.name for one in alive)}")
+        yield Check("instances", "ok", f"{len(alive)} alive: {seen_words(alive, seen.now)}")
         if len(versions) > 1:
             yield Check("instances", "warn", f"they run versions {', '.join(versions)}.", "Finish the deploy.")
     else:
@@ -190,6 +190,11 @@ def _instances(seen: Seen) -> Iterator[Check]:
             yield Check("instances", "warn", says, f"Set the clock of {one.host} by NTP.")
         for reason in one.reasons if one.alive else ():
             yield Check("instances", "warn", f"{one.name}: {reason}.")
+
+
+def seen_words(instances: list[InstanceView], now: int) -> str:
+    """Their names, and when each was last seen."""
+    return ", ".join(f"{one.name} (seen {away(one.seen, now)})" for one in instances)
 
 
 def _jobs(seen: Seen) -> Iterator[Check]:

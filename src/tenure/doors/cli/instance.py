@@ -13,7 +13,7 @@ from tenure.doors.cli.texts import CONTEXT, Noun, exits
 if TYPE_CHECKING:
     from tenure.scheduler.records import InstanceView, Records
 
-HEADS = ("instance", "state", "host", "pid", "version", "clock", "jobs", "running", "backup of")
+HEADS = ("instance", "state", "seen", "host", "pid", "version", "clock", "jobs", "running", "backup of")
 
 
 @click.group(cls=Noun, context_settings=CONTEXT)
@@ -50,9 +50,8 @@ def list_instances(access: Access) -> int:
 
 
 def _row(one: InstanceView, now: int) -> tuple[str | Cell, ...]:
-    from tenure.doors.cli.wording import about
+    from tenure.doors.cli.wording import about, away
     from tenure.rules.instant import span_words
-    from tenure.scheduler.run import run_key
 
     state = Cell("alive", "good") if one.alive else Cell(f"silent for {about(now - one.seen)}", "bad")
     if one.alive and one.reasons:
@@ -61,11 +60,23 @@ def _row(one: InstanceView, now: int) -> tuple[str | Cell, ...]:
     return (
         Cell(one.name, "strong"),
         state,
+        away(one.seen, now),
         one.host,
         str(one.pid),
         one.version,
         Cell(offset, "warn" if abs(one.offset_ms) > 1_000 else ""),
         str(len(one.jobs)),
-        ", ".join(run_key(*key) for key in one.running) or "-",
+        _running(one, now),
         f"{one.backups} run{'' if one.backups == 1 else 's'}",
     )
+
+
+def _running(one: InstanceView, now: int) -> str:
+    """What it ran when it was last seen; where that is not this very moment it is said."""
+    from tenure.doors.cli.wording import away
+    from tenure.scheduler.run import run_key
+
+    if not one.running:
+        return "-"
+    seen = away(one.seen, now)
+    return ", ".join(run_key(*key) for key in one.running) + ("" if seen == "now" else f" (as of {seen})")
