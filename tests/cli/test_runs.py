@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -106,6 +108,20 @@ def test_timeline(cli, ran):
     assert [line.split()[-1] for line in below.splitlines()[1:]] == ["success", "failed", "running"]
 
 
+def test_timeline_of_a_job_that_is_seldom_due(cli, kept, monkeypatch):
+    """Without any run in the last hour the last runs are drawn; without any at all it says when one is due."""
+    kept.register("rare", every(60_000))
+    assert cli("runs", "timeline", "rare").stderr.startswith("no run of rare is recorded yet.")
+    kept.ran("rare", kept.now // 60_000 * 60_000 - 60_000)
+    monkeypatch.setattr(
+        sys.modules["tenure.doors.cli.runs"], "HOUR_MS", 1
+    )  # the last "hour" begins after the run's end
+    time.sleep(0.05)
+    said = cli("runs", "timeline", "rare", "--width", "100")
+    assert "success" in said.stdout
+    assert said.stderr == ""
+
+
 def test_timeline_in_ascii(cli, ran):
     """--ascii draws with ASCII letters only; so does an output that can't take others."""
     assert cli("runs", "timeline", "tick", "--ascii").stdout.isascii()
@@ -124,6 +140,9 @@ def test_timeline_of_another_time(cli, ran):
     past = cli("runs", "timeline", "tick", "--since", "2020-01-01", "--until", "2020-01-02")
     assert past.exit_code == 0
     assert "nothing happened in that time" in past.stdout
+    assert past.stderr == "the newest run of tick was at {0}: tenure runs timeline tick --since {0}\n".format(
+        iso(ran.slots[2])
+    )
     wrong = cli("runs", "timeline", "tick", "--since", "now", "--until", "now-1h")
     assert wrong.exit_code == 2
 

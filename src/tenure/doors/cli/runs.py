@@ -21,6 +21,7 @@ STATUSES: Final = ("running", "expired", "released", "success", "failed", "inter
 # How much of an error a row of the list shows.
 NOTE: Final = 60
 LOOK_BACK_MS: Final = 24 * 3_600_000
+LAST_RUNS: Final = 5
 HOUR_MS: Final = 3_600_000
 
 
@@ -178,7 +179,7 @@ def attempt_row(run: RunView, one: Attempt) -> tuple[str | Cell, ...]:
 
 @runs.command("timeline", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130))
 @click.argument("job", metavar="JOB")
-@click.option("--since", metavar="TIME", help="ISO 8601 or now-2h.  [default: what happened in the last hour]")
+@click.option("--since", metavar="TIME", help="ISO 8601 or now-2h.  [default: the last hour, or the last runs]")
 @click.option("--until", metavar="TIME", help="The end of the picture.")
 @click.option("--width", metavar="N", type=click.IntRange(24, 1000), help="Columns.  [default: the terminal's]")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII letters only.")
@@ -187,7 +188,7 @@ def timeline(access: Access, *, job: str, since: str | None, until: str | None, 
     """Draw a job's runs: rows are instances, bars attempts, with leases, heartbeats, takeovers and hand-overs."""
     from tenure.doors.cli.timeline import draw
 
-    picture, alive = access.ask(_pictured(job, since, until))
+    picture, alive, newest = access.ask(_pictured(job, since, until))
     if access.as_json:
         put_json(timeline_json(picture))
         return 0
@@ -195,11 +196,23 @@ def timeline(access: Access, *, job: str, since: str | None, until: str | None, 
     wide = width or seen.width or 80
     for line in draw(picture, wide, unicode=seen.unicode and not plain, colour=seen.colour, instances=alive):
         put(line)
+    if not (picture.runs or picture.marks):
+        say(_elsewhere(job, newest))
     if picture.runs:
         put()
         for line in table(BELOW, below(picture), Look(seen.colour, seen.unicode, width or seen.width)):
             put(line)
     return 0
+
+
+def _elsewhere(job: str, newest: RunView | None) -> str:
+    """Where there is something to be seen, for one who sees nothing."""
+    from tenure.rules.instant import iso
+
+    if newest is None:
+        return f"no run of {job} is recorded yet. tenure job next {job} shows when one is due."
+    at = iso(newest.slot // 1000 * 1000)
+    return f"the newest run of {job} was at {at}: tenure runs timeline {job} --since {at}"
 
 
 BELOW: Final = ("slot", "attempt", "on", "start", "last heartbeat", "end", "how")
@@ -235,23 +248,28 @@ def below(picture: Timeline) -> list[tuple[str | Cell, ...]]:
 
 
 def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Records], Any]:
-    """What lies in the time asked for; where none was named, the last hour's doings fill the picture."""
+    """What lies in the time asked for, and the newest run. Where no time was named: the last hour's doings,
+    or, where there were none, the last runs."""
 
     from tenure.doors.cli.timeline import fitted, reach
 
-    async def ask(records: Records) -> tuple[Timeline, list[str]]:
+    async def ask(records: Records) -> tuple[Timeline, list[str], RunView | None]:
         now = await records.now()
         end = moment("--until", until, now) if until is not None else now
         start = moment("--since", since, now) if since is not None else end - HOUR_MS
         if start >= end:
             raise click.UsageError("--since is not before --until, so there is nothing to draw")
+        newest = await records.runs([job], limit=LAST_RUNS)
         told = await records.timeline(job, start - LOOK_BACK_MS, end)
         reaching = tuple(run for run in told.runs if reach(run, told.now)[1] >= start)
         marks = tuple(mark for mark in told.marks if mark.until >= start)
         picture = replace(told, since=start, until=end, runs=reaching, marks=marks)
+        if newest and not (since or until or picture.runs or picture.marks):
+            reaches = [reach(run, now) for run in newest]
+            picture = await records.timeline(job, min(one[0] for one in reaches), max(one[1] for one in reaches))
         instances = await records.instances()
         alive = [one.name for one in instances if one.alive and job in one.jobs][:12]
-        return (picture if since or until else fitted(picture)), alive
+        return (picture if since or until else fitted(picture)), alive, newest[0] if newest else None
 
     return ask
 
