@@ -286,3 +286,17 @@ def test_r40c_a_name_with_half_a_surrogate_is_refused_in_a_sentence(job, cluster
     c = cluster([job(when="60s")], 1)
     with pytest.raises(ConfigError, match="surrogate"):
         c.loop.run_until_complete(Records(c.store).pause("\udc80"))
+
+
+def test_a_blocked_instance_lets_a_healthy_one_go_first(job, cluster):
+    """Its handlers' loop is blocked: what it would win would only wait, so the other wins; alone it goes on."""
+    c = cluster([job("long", when="3600s", takes=1), job("tick", when="10s")], 2)
+    c.advance(9.6)
+    blocked = c.runner("long")
+    c.loop.freeze(f"{blocked}/handlers")
+    c.advance(65)
+    runners = [run.attempts[0].runner for run in c.ended("tick") if run.slot >= c.now() - 50_000]
+    assert len(runners) >= 4
+    assert set(runners) == set(c.nodes) - {blocked}
+    c.loop.thaw(f"{blocked}/handlers")
+    c.advance(2)

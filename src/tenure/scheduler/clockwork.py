@@ -30,6 +30,7 @@ class Clockwork:
         self.shared, self.claims, self._slept, self._spawn = shared, claims, slept, spawn
         self.jobs = [job for job in jobs if job.schedule is not None]
         self.turned_at = shared.clock.boot()
+        self.hampered_ms: Callable[[Job], float] = lambda _: 0.0
         self._heap: list[tuple[int, int, Job]] = []
         self._before: dict[str, int] = {}
         self._changed = asyncio.Event()
@@ -74,7 +75,7 @@ class Clockwork:
         one that is too late for an ordinary claim is left to catch-up. Returns whether any slot was passed over.
         """
         passed_over = False
-        batches: defaultdict[int, list[Wish]] = defaultdict(list)
+        batches: defaultdict[int, list[tuple[float, Wish]]] = defaultdict(list)
         draws: dict[int, float] = {}
         while self._heap and self._heap[0][0] <= now:
             due, place, job = self._heap[0]
@@ -89,13 +90,12 @@ class Clockwork:
                 passed_over = True
                 continue
             draw = draws.setdefault(slot, self.shared.chance.draw())
-            at = timers.claim_at(slot, job.jitter_ms, draw)
+            at = timers.claim_at(slot, job.jitter_ms, draw) + self.hampered_ms(job)
             before = self._before.get(job.name) if slot == due else None
-            batches[int(at // GRID)].append(Wish(job, slot, "schedule", before=before))
+            batches[int(at // GRID)].append((at, Wish(job, slot, "schedule", before=before)))
             self._before[job.name] = slot
         for wishes in batches.values():
-            at = min(timers.claim_at(one.slot, one.job.jitter_ms, draws[one.slot]) for one in wishes)
-            self._spawn(self._claim(at, wishes))
+            self._spawn(self._claim(min(at for at, _ in wishes), [wish for _, wish in wishes]))
         return passed_over
 
     def _latest(self, job: Job, due: int, now: float) -> int:

@@ -89,6 +89,7 @@ class Instance:
             presence=self.presence,
             spawn=self.spawn,
         )
+        self.clockwork.hampered_ms = self.watchman.hampered_ms
         self.refused: StoreError | None = None
         self._run_ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

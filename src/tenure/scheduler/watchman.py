@@ -20,6 +20,7 @@ from tenure.stores.contract import Ask
 # Wishes and pauses are seen at least this often (R36, R37), old records pruned this often; milliseconds.
 ROUND: Final = 5_000.0
 PRUNE: Final = 60_000.0
+COURTESY: Final = 1_000.0
 MARKS_LEAST: Final = 1_000
 MARKS_PER_RECORD: Final = 10
 
@@ -152,6 +153,14 @@ class Watchman:
             self.runner.forsake()
             if playing and self._stalled_since is None:
                 self._ping(playing)
+
+    def hampered_ms(self, job: Job) -> float:
+        """How long to let others go first: while the handlers' loop here is blocked, what is won would only wait."""
+        if not job.is_async or self._stalled_since is None or job.schedule is None:
+            return 0.0
+        if self.shared.clock.boot() - self._stalled_since <= job.heartbeat_ms:
+            return 0.0
+        return min(COURTESY, job.schedule.smallest_gap_ms() / 2, job.max_late_ms / 2)
 
     def _async_runs(self) -> list[Holding]:
         playing = (holding for holding, _ in self.runner.playing.values())
