@@ -18,7 +18,7 @@ from tenure.proof.turned import NODE
 from tenure.rules import commands as c
 from tenure.rules.instant import iso, span_words
 from tenure.scheduler.events import Event
-from tenure.scheduler.ledger import Answered, Ledger, Order
+from tenure.scheduler.ledger import Answered, Ledger, Order, Settle
 from tenure.stores.contract import Ask
 from tenure.testing import Cluster
 
@@ -99,10 +99,12 @@ def listening(talk: Talk) -> Iterator[None]:
     """Record every command and answer, and every look at what is unfinished, until the end of the block."""
     ask, pages = Ledger.ask, Ledger.pages
 
-    async def heard_ask(ledger: Ledger, orders: Sequence[Order], patience: float | None = None) -> list[Answered]:
+    async def heard_ask(
+        ledger: Ledger, orders: Sequence[Order], patience: float | None = None, settle: Settle | None = None
+    ) -> list[Answered]:
         asked = [talk.asks(command_words(order.command)) for order in orders]
         try:
-            answers = await ask(ledger, orders, patience)
+            answers = await ask(ledger, orders, patience, settle)
         except StoreError:
             for one in asked:
                 talk.answers(one, NOTHING, routine=True)
