@@ -179,9 +179,8 @@ class Tenure:
         stage = LoopStage(asyncio.get_running_loop(), self._threads)
         instance = Instance(jobs, self._store, stage, name=self._name, version=tenure.__version__)
         self._listeners.join(instance.events)
-        for job in jobs:
-            for sentence in job.warnings:
-                log.warning("%s: %s", job.name, sentence)
+        for sentence in dict.fromkeys(one for job in jobs for one in job.warnings):  # once, whosever it is
+            log.warning("%s: %s", ", ".join(job.name for job in jobs if sentence in job.warnings), sentence)
         self._instance, self._pid = instance, os.getpid()
         await self._engine.call(self._begin(instance))
         if instance.refused is not None:
@@ -210,11 +209,12 @@ class Tenure:
         if instance is None:
             return
         seconds = self._stop_timeout if timeout is None else seconds_of("timeout", timeout)
-        if self._stopping is None:
-            self._stopping = self._engine.submit(self._stop(instance, seconds))
-            self._stopping.add_done_callback(lambda _: self._stopped())
+        stopping = self._stopping
+        if stopping is None:
+            stopping = self._stopping = self._engine.submit(self._stop(instance, seconds))
+            stopping.add_done_callback(lambda _: self._stopped())  # which may be at once: `_stopping` is None again
         # Whoever else calls stop(), or stops waiting for it, changes nothing: there is one stop, and it goes on.
-        await asyncio.shield(asyncio.wrap_future(self._stopping))
+        await asyncio.shield(asyncio.wrap_future(stopping))
 
     async def _stop(self, instance: Instance, seconds: float) -> None:
         end = time.monotonic() + seconds + CLOSING

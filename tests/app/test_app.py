@@ -227,6 +227,16 @@ async def test_r30a_the_timeout_counts_from_when_the_handler_runs(url, event):
     assert ("overdue", "second") not in seen
 
 
+async def test_a_warning_of_many_jobs_is_logged_once(app, caplog):
+    """With the names of all whose it is."""
+    for name in ("a", "b"):
+        app.cron("30 2 * * *", tz="Europe/Berlin", name=name)(lambda: None)
+    async with app:
+        pass
+    (said,) = [one.getMessage() for one in caplog.records if "clocks in Europe/Berlin" in one.getMessage()]
+    assert said.startswith("a, b: clocks in Europe/Berlin go from")
+
+
 async def test_events_end_when_the_app_stops(app):
     """A reader that came before the start hears all from then on, and its loop ends by itself after stop()."""
     app.job(name="work")(lambda: None)

@@ -159,6 +159,21 @@ def test_lengths_of_time(cli, text, words):
     assert result.stdout.startswith(words)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"), [("10s", "every 10s"), ("90m", "every 1h30m"), ("0 6 * * *", "cron 0 6 * * * UTC")]
+)
+def test_the_schedule_as_it_is_written(cli, text, line):
+    """In the units that people write."""
+    assert f"  schedule  {line}\n" in cli("explain", text).stdout
+
+
+def test_steps_that_step_nowhere(cli):
+    """The sentence says what happens, not what was meant."""
+    said = cli("explain", "*/90 * * * *").stdout
+    assert said.startswith("At the start of every hour, UTC\n")
+    assert "the step 90 is larger than the range" in said
+
+
 def test_json(read):
     """The same data as JSON, its fields pinned."""
     told = read("explain", "30 2 * * *", *BERLIN, *MARCH, "--count", "2")

@@ -287,7 +287,7 @@ def test_r34_smallest_gap(expression, seconds):
 def test_r35_every_has_multiples_of_the_interval_since_the_epoch():
     """The same on every instance, without talking."""
     schedule = every(10_000)
-    assert schedule.identity == "every 10000ms"
+    assert schedule.identity == "every 10000ms"  # stored with a job: not to be changed
     assert schedule.tz == "UTC"
     assert schedule.next(0) == Slot(10_000, "1970-01-01T00:00:10", "")
     assert schedule.next(9_999).at_ms == 10_000
@@ -333,6 +333,10 @@ def test_r35_words(interval, words):
         ("0 0 13 * 5", "UTC", "At 00:00 on the 13th day of month or on Friday, UTC"),
         ("0 */2 * * *", "UTC", "At minute 0 past every other hour, UTC"),
         ("* * * * * *", "UTC", "Every second (seconds first: second *, minute *, hour *), UTC"),
+        ("*/90 * * * *", "UTC", "At the start of every hour, UTC"),
+        ("0 0 */40 * *", "UTC", "At 00:00 on the first day of every month, UTC"),
+        ("0 */24 * * *", "UTC", "At 00:00 every day, UTC"),
+        ("0 0 * * */7", "UTC", "At 00:00 on Sunday, UTC"),
         ("0 0 LW * *", "UTC", "At 00:00 on the last weekday of every month, UTC"),
     ],
 )

@@ -146,7 +146,8 @@ class Cron:
 
     def words(self) -> str:
         """An English sentence, such as "At 02:30 every day, Europe/Berlin time"."""
-        return wording.cron_words(CronSim(self.expression, _START).explain(), self.expression, self.tz)
+        explained = CronSim(wording.without_idle_steps(self.expression), _START).explain()
+        return wording.cron_words(explained, self.expression, self.tz)
 
     def warnings(self) -> tuple[str, ...]:
         """What is allowed but likely not meant, a sentence each."""

@@ -23,7 +23,18 @@ _UNITS: Final = (
     ("minute", 60_000),
     ("second", 1000),
 )
+_RANGES: Final = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _FIELD_WORDS: Final = ("second", "minute", "hour")
+
+
+def without_idle_steps(expression: str) -> str:
+    """A step that is larger than its field's range as what it comes to: ``*/90`` in minutes is 0."""
+    fields = expression.split()
+    for place, (low, high) in enumerate(_RANGES[-len(fields) :]):
+        base, slash, step = fields[place].partition("/")
+        if base == "*" and slash and low + int(step) > high:
+            fields[place] = str(low)
+    return " ".join(fields)
 
 
 def cron_words(explained: str, expression: str, tz: str) -> str:

@@ -53,6 +53,7 @@ def explain(
     length of time (10s, 1h30m). Shown: the schedule in words, its next slots, and what it does on the next
     two days on which the clocks of its zone are changed.
     """
+    from tenure.doors.cli.wording import schedule_line
     from tenure.rules.schedule import ScheduleError
 
     text = " ".join(expr)
@@ -69,7 +70,7 @@ def explain(
     seen = look()
     for part in wrap(schedule.words(), seen.width):
         put(seen.paint(part, "strong"))
-    facts: list[tuple[str, str | Cell]] = [("schedule", schedule.identity)]
+    facts: list[tuple[str, str | Cell]] = [("schedule", schedule_line(schedule))]
     facts += [("warning", Cell(one, "warn")) for one in schedule.warnings()]
     for line in (*pairs(facts, seen), *slot_lines(schedule, slots, start, seen), *night_lines(schedule, start, seen)):
         put(line)

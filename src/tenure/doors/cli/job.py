@@ -96,13 +96,13 @@ def show_job(access: Access, name: str) -> int:
 
 def _shown(job: JobView, now: int, seen: Look, gone: list[tuple[str, str]], known: bool) -> list[str]:
     from tenure.doors.cli.explain import night_lines, slot_lines, upcoming
-    from tenure.doors.cli.wording import away, short
+    from tenure.doors.cli.wording import away, schedule_line, short
     from tenure.scheduler.jobs import read_schedule
 
     schedule = read_schedule(job.told)
     facts: list[tuple[str, str | Cell]] = [("schedule", str(job.told.get("words", "")))]
     if schedule is not None:
-        facts += [("", schedule.identity), *(("warning", Cell(one, "warn")) for one in schedule.warnings())]
+        facts += [("", schedule_line(schedule)), *(("warning", Cell(one, "warn")) for one in schedule.warnings())]
     if job.paused is not None:
         facts.append(("paused", Cell(f"since {short(job.paused)}, {away(job.paused, now)}", "warn")))
     facts += _options(job.told)

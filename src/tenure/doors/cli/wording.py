@@ -236,6 +236,13 @@ def change_json(change: Change, slots: tuple[Slot, ...], says: str) -> dict[str,
     }
 
 
+def schedule_line(schedule: Schedule) -> str:
+    """A schedule as it is written in code, on one line."""
+    from tenure.rules.schedule import Every
+
+    return f"every {span_words(schedule.interval_ms)}" if isinstance(schedule, Every) else schedule.identity
+
+
 def schedule_json(schedule: Schedule) -> dict[str, Any]:
     """A schedule as plain values."""
     from tenure.rules.schedule import Cron, Every
