@@ -300,3 +300,47 @@ def test_a_blocked_instance_lets_a_healthy_one_go_first(job, cluster):
     assert set(runners) == set(c.nodes) - {blocked}
     c.loop.thaw(f"{blocked}/handlers")
     c.advance(2)
+
+
+def test_r40a_what_may_still_land_is_waited_for_before_it_is_given_up(job, cluster, log):
+    """Decided just in time, asked again just too late, and landed in between: won, not late, and no orphan."""
+    c = cluster([job(when="3600s", max_late=0, catch_up=0, takes=1)], 1)
+    c.advance(9)
+    c.freeze("a")
+    c.advance(9.9)
+    wire = c.nodes["a"].wire
+    commit = wire.commit
+
+    async def stuck(changes):
+        if not any(change.name == "job:tick" and change.body for change in changes):
+            return await commit(changes)
+        wire.commit = commit
+
+        async def land():
+            await asyncio.sleep(1.5)
+            await commit(changes)
+
+        c.loop.spawn("world", land())
+        await asyncio.sleep(0.8)
+        raise StoreUnavailable("no answer in time.")
+
+    wire.commit = stuck
+    c.thaw("a")
+    c.advance(10)
+    assert [run.status for run in c.ended("tick")] == ["success"]
+    assert not c.heard("skip")
+
+
+def test_r26_the_doubt_counts_from_the_sending_of_the_read(job, cluster):
+    """A heartbeat whose answer took long is worth no more than one that came at once."""
+    c = cluster([job(when="3600s", takes=300, lease=30, heartbeat=5, when_unsure="continue")], 1)
+    c.advance(12)
+    wire = c.nodes["a"].wire
+    wire._delay = lambda: 0.45
+    beats = c.page("tick").job.runs[0].attempts[0].beats
+    c.until(lambda: c.page("tick").job.runs[0].attempts[0].beats > beats + 1)
+    renewed = c.page("tick").job.runs[0].attempts[0].renewed
+    c.advance(2.5)  # its answer arrives
+    c.partition("a")
+    c.until(lambda: c.heard("unsure"))
+    assert c.heard("unsure")[0].at - renewed <= 25_100
