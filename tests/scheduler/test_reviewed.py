@@ -344,3 +344,11 @@ def test_r26_the_doubt_counts_from_the_sending_of_the_read(job, cluster):
     c.partition("a")
     c.until(lambda: c.heard("unsure"))
     assert c.heard("unsure")[0].at - renewed <= 25_100
+
+
+def test_r46_a_claim_only_run_won_while_stopping_is_run(job, cluster, log):
+    """It can't be given back: its handler begins, is told to stop, and may end as it likes."""
+    c = cluster([job(when="3600s", lease=None, takes=0.5)], 1, delay=(0.4, 0.4))
+    c.advance(10.5)
+    c.stop("a", timeout=10)
+    assert [what for what, *_ in log.entries] == ["begin", "end"]

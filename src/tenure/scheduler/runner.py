@@ -145,7 +145,7 @@ class Runner:
         holding.cancel = self.shared.stage.play(
             job.handler, arguments, job.is_async, lambda: self._begun(holding), told
         )
-        if holding.why:
+        if holding.why and holding.job.lease_ms is not None:
             holding.cancel()
         return await heard
 
