@@ -329,3 +329,53 @@ async def test_i8a_a_loop_closed_without_stop_gives_back_what_it_wins(url, event
         told.cancel()
     assert "closed" in deserted.health().reasons[0]
     await deserted.stop(0)
+
+
+class Counting:
+    """A store that counts the calls by which runs are won."""
+
+    def __init__(self, store):
+        self._store = store
+        self.asked, self.won, self.ended = [], [], 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def read(self, asks):
+        if not self.ended and any(ask.runs and ask.before is None for ask in asks):
+            self.asked.append(len(asks))
+        return await self._store.read(asks)
+
+    async def commit(self, changes):
+        verdict = await self._store.commit(changes)
+        wins = [one for one in changes if one.body and b'"schedule"' in one.body and not one.records]
+        self.ended += sum(len(one.records) for one in changes)
+        if wins:
+            self.won.append(len(wins))
+        return verdict
+
+
+async def test_r41_a_thousand_jobs_due_at_once_on_sqlite(url):
+    """One read asks for them all, and at most three commits win them."""
+    from tenure.stores.opening import store_from_url
+
+    store = Counting(store_from_url(url))
+    app, started, release = Tenure(store, jitter=0), set(), asyncio.Event()
+    enough = asyncio.Event()
+
+    async def work(run):
+        started.add(run.job)
+        if len(started) == 1_000:
+            enough.set()
+        await release.wait()
+
+    for n in range(1_000):
+        app.every(4, name=f"job-{n:04}")(work)
+    async with app:
+        async with asyncio.timeout(40):
+            await enough.wait()
+        asked, won = list(store.asked), list(store.won)
+        release.set()
+    assert asked[0] == 1_000
+    assert sum(won) == 1_000
+    assert len(won) <= 3
