@@ -67,6 +67,8 @@ def debian():
 class Postgres:
     """A private server in a folder of its own."""
 
+    ends_by = signal.SIGQUIT
+
     def __init__(self, programs, folder, **settings):
         self.programs, self.folder = Path(programs), Path(folder)
         self.data = self.folder / "data"
@@ -152,6 +154,8 @@ class Postgres:
 class Bouncer:
     """PgBouncer in transaction mode, in front of a server."""
 
+    ends_by = signal.SIGTERM  # it takes no notice of SIGQUIT
+
     def __init__(self, server_url, folder):
         self.server_url, self.folder = server_url, Path(folder)
         self.port = free_port()
@@ -201,7 +205,7 @@ def shared(name, make):
         if not told.exists():
             server = make(place)
             server.process.returncode = 0  # the run's controller ends it: nothing for Popen to complain of
-            told.write_text(json.dumps({"url": server.url, "pid": server.process.pid}))
+            told.write_text(json.dumps({"url": server.url, "pid": server.process.pid, "signal": int(server.ends_by)}))
         return json.loads(told.read_text())["url"]
 
 
@@ -219,10 +223,10 @@ def pytest_unconfigure(config):
     if hasattr(config, "workerinput") or FOLDER not in os.environ:
         return
     for told in sorted(folder().glob("*.json")):
-        pid = json.loads(told.read_text())["pid"]
+        server = json.loads(told.read_text())
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGQUIT)
-        _wait_for(pid)
+            os.kill(server["pid"], server["signal"])
+        _wait_for(server["pid"])
     shutil.rmtree(folder(), ignore_errors=True)
     del os.environ[FOLDER]
 
