@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tenure.errors import StoreError
@@ -31,7 +31,6 @@ class Wish:
     reason: Reason
     request: str = ""
     before: int | None = None
-    again: bool = False
 
 
 class Claims:
@@ -124,8 +123,7 @@ class Claims:
             boot = self.shared.store_clock.boot_of(at)
             while self.shared.clock.boot() < boot:
                 await self.shared.until(boot)
-            again = [replace(wish, again=True) for wish in early if wish.slot == at]
-            await self._make([(wish, self._claim(wish)) for wish in again])
+            await self._make([(wish, self._claim(wish)) for wish in early if wish.slot == at])
 
     def settle(self, wish: Wish, answered: Answered) -> Wish | None:
         """Hand one answer on. Returns the wish where it is to be claimed once more."""
@@ -143,7 +141,7 @@ class Claims:
             case c.Overlaps():
                 self._overlapped(wish, answer)
             case c.Early():
-                return None if wish.again and answer.wait_ms <= 0 else wish
+                return wish
             case c.Paused():
                 self.paused.add(job.name)
                 self._skip(wish, "paused")

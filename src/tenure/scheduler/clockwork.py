@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from tenure.rules import timers
@@ -14,32 +14,28 @@ from tenure.rules.timers import GRID
 from tenure.scheduler.claims import Claims, Wish
 from tenure.scheduler.jobs import Job
 from tenure.scheduler.shared import Shared
+from tenure.scheduler.watchman import Watchman
 
 
 class Clockwork:
-    """The slots of one instance's jobs. `slept`: what to do instead of going through what was slept over (R28a)."""
+    """The slots of one instance's jobs; what was slept over is the watchman's to recover (R28a)."""
 
     def __init__(
         self,
         shared: Shared,
         claims: Claims,
         jobs: Iterable[Job],
-        slept: Callable[[str], Awaitable[None]],
+        watchman: Watchman,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self.shared, self.claims, self._slept, self._spawn = shared, claims, slept, spawn
+        self.shared, self.claims, self._watchman, self._spawn = shared, claims, watchman, spawn
         self.jobs = [job for job in jobs if job.schedule is not None]
         self.turned_at = shared.clock.boot()
-        self.hampered_ms: Callable[[Job], float] = lambda _: 0.0
         self._heap: list[tuple[int, int, Job]] = []
         self._before: dict[str, int] = {}
         self._changed = asyncio.Event()
         # Later than this after its slot, a turn of the loop counts as having slept.
         self._sleepy_ms = min([5_000, *(job.heartbeat_ms for job in self.jobs)])
-
-    def next_slot(self, job: str) -> int | None:
-        """The slot of a job that comes next."""
-        return next((slot for slot, _, one in self._heap if one.name == job), None)
 
     def set_out(self) -> None:
         """Begin at the slots after now."""
@@ -66,7 +62,7 @@ class Clockwork:
             now = self.shared.store_clock.now()
             slept = now - self._heap[0][0] > self._sleepy_ms
             if self._claim_due(now) or slept:
-                await self._slept("woke late")
+                await self._watchman.recover()
 
     def _claim_due(self, now: float) -> bool:
         """Start the claims of what is due: one draw per instant, claims of 50 ms in one call (R19).
@@ -90,7 +86,7 @@ class Clockwork:
                 passed_over = True
                 continue
             draw = draws.setdefault(slot, self.shared.chance.draw())
-            at = timers.claim_at(slot, job.jitter_ms, draw) + self.hampered_ms(job)
+            at = timers.claim_at(slot, job.jitter_ms, draw) + self._watchman.hampered_ms(job)
             before = self._before.get(job.name) if slot == due else None
             batches[int(at // GRID)].append((at, Wish(job, slot, "schedule", before=before)))
             self._before[job.name] = slot

@@ -72,7 +72,6 @@ class Instance:
         self.runner = Runner(self.shared, self.keeper, Lane(self.ledger), self.effects)
         self.claims = Claims(self.shared, self.ledger, self.keeper, self.runner)
         self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self.spawn)
-        self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self._recover, self.spawn)
         self.presence = Presence(self.shared, self.ledger, version, self._facts)
         self.keeper.won = self.runner.start
         self.keeper.troubled = self._troubled
@@ -89,7 +88,7 @@ class Instance:
             presence=self.presence,
             spawn=self.spawn,
         )
-        self.clockwork.hampered_ms = self.watchman.hampered_ms
+        self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self.watchman, self.spawn)
         self.refused: StoreError | None = None
         self._run_ended = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -244,14 +243,6 @@ class Instance:
         log.error("%s of %s died and is restarted", name, self.name, exc_info=error)
         self._faults[name] = (self.shared.clock.boot(), short(error))
         self.shared.warn(f"{name} died and was restarted: {short(error)}")
-
-    async def _recover(self, why: str) -> None:
-        """R28a: judge, and look at every job as on start."""
-        self.keeper.judge()
-        try:
-            await self.catchup.recover(list(self.jobs.values()))
-        except StoreUnavailable:
-            self.watchman.recovery_due = True
 
     # --- what is told -----------------------------------------------------------------------------------
 

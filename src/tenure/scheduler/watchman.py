@@ -61,7 +61,7 @@ class Watchman:
                 due = boot + ROUND
                 names = set(jobs)
             if self.recovery_due or self.claims.gave_up:
-                await self._recover()
+                await self.recover()
             if not names:
                 continue
             try:
@@ -74,7 +74,8 @@ class Watchman:
             except StoreUnavailable:
                 pass  # told as store-down; the next round comes
 
-    async def _recover(self) -> None:
+    async def recover(self) -> None:
+        """R28a: judge, and look at every job as on start; again on the next round if the store can't be reached."""
         self.recovery_due = self.claims.gave_up = False
         self.keeper.judge()
         try:
@@ -107,6 +108,8 @@ class Watchman:
     def _adopt(self, job: Job, page: Page, now: int) -> None:
         """Runs that nobody here looks after, whatever became of the answer that would have told of them."""
         keeper = self.keeper
+        if not page.job.runs:
+            return
         latest = job.schedule.previous(now) if job.schedule is not None else None
         for run in page.job.runs:
             key = (job.name, run.slot, run.request)
