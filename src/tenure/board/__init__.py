@@ -1,0 +1,1 @@
+"""The use cases of the board. Each door calls these, and only these."""

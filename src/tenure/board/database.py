@@ -1,0 +1,237 @@
+"""The board's database: one engine, transactions, the clock, and notices that are sent with a commit.
+
+A use case is a plain function of a transaction. It runs whole in a worker thread, so that no statement hops between
+threads, and is run again from its beginning when the database asks for that (a deadlock, a serialization failure):
+it must draw what it needs from its arguments and change nothing outside the transaction.
+SQLite has one writer, this process; PostgreSQL has as many as there are threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.pool import QueuePool
+
+from tenure.board.refused import Refused
+from tenure.errors import ConfigError, MissingExtra
+from tenure.rules.refusal import Refusal
+
+TRIES: Final = 4
+THREADS: Final = 12
+BUSY_SECONDS: Final = 5
+STATEMENT_SECONDS: Final = 10
+CHANNEL: Final = "tenure_board"
+
+# SQLSTATE of what is worth the same transaction again: serialization failure, deadlock.
+_AGAIN: Final = ("40001", "40P01")
+_URL: Final = re.compile(r"^(sqlite|postgres(?:ql)?)(?:\+\w+)?://")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Notice = tuple[str, str]  # kind and key, such as ("endpoint", its id)
+
+
+class Tx:
+    """One transaction of one use case. Not to be kept beyond it, nor used by two threads."""
+
+    def __init__(self, connection: sa.Connection, offset_ms: Callable[[], int]) -> None:
+        self.connection, self._offset_ms = connection, offset_ms
+        self.postgres = connection.dialect.name == "postgresql"
+        self.notices: list[Notice] = []
+        self.started = False
+
+    def now(self) -> int:
+        """Whole milliseconds since the epoch by the database's clock, as of this call, not of the beginning (B15)."""
+        if self.postgres:
+            return int(self.execute(_CLOCK).scalar_one()) + self._offset_ms()
+        return time.time_ns() // 1_000_000 + self._offset_ms()  # SQLite has no other clock than its machine's
+
+    def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
+        """Run one statement; a list of parameters runs it once for each."""
+        result = self.connection.execute(statement, parameters)
+        self.started = True
+        return result
+
+    def one(self, statement: sa.Executable, parameters: Any = None) -> sa.Row[Any] | None:
+        """The first row, or None."""
+        return self.execute(statement, parameters).first()
+
+    def all(self, statement: sa.Executable, parameters: Any = None) -> list[sa.Row[Any]]:
+        """All rows."""
+        return list(self.execute(statement, parameters))
+
+    def notify(self, kind: str, key: str) -> None:
+        """Tell every server, with the commit, that something about `key` is worth looking at. A hint, never a fact."""
+        if (kind, key) not in self.notices:
+            self.notices.append((kind, key))
+
+    def locked(self, statement: sa.Select[Any], *, skip: bool = False) -> sa.Select[Any]:
+        """The select with its rows locked; `skip` leaves out rows that others hold. SQLite's writer is alone."""
+        return statement.with_for_update(skip_locked=skip) if self.postgres else statement
+
+
+_CLOCK: Final = sa.text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)")
+_NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', :payload)")
+
+
+class Database:
+    """An engine for a URL, and threads to run use cases on. `offset_ms`: added to the clock; tests turn it."""
+
+    def __init__(self, url: str, offset_ms: Callable[[], int] = lambda: 0) -> None:
+        self.url, self.offset_ms = url, offset_ms
+        self.postgres = not url.startswith("sqlite")
+        self.engine = _engine(url)
+        self.heard: Callable[[list[Notice]], None] = lambda _: None
+        writers = THREADS if self.postgres else 1
+        self._writers = ThreadPoolExecutor(writers, "tenure-board")
+        self._readers = self._writers if self.postgres else ThreadPoolExecutor(4, "tenure-board-read")
+        self._alone = threading.Lock()
+
+    async def write(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `case(tx, ...)` in a transaction that is committed when it returns and rolled back when it raises.
+
+        Raises Refused: what the use case refused, or `unavailable` when the database failed.
+        """
+        call = functools.partial(self.writing, case, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._writers, call)
+
+    async def read(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, for a use case that only reads: on SQLite it waits for no writer."""
+        call = functools.partial(self.reading, case, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, call)
+
+    def writing(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`write` on the calling thread, for programs without a loop."""
+        with self._failures():
+            for _ in range(TRIES - 1):
+                try:
+                    return self._once(case, *args, **kwargs)
+                except sa.exc.DBAPIError as error:
+                    if not _nothing_done(error):
+                        raise
+            return self._once(case, *args, **kwargs)
+
+    def _once(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._turn(), self.engine.connect() as connection, connection.begin():
+            if not self.postgres:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            tx = Tx(connection, self.offset_ms)
+            try:
+                value = case(tx, *args, **kwargs)
+            except sa.exc.DBAPIError as error:
+                if not tx.started:
+                    error.add_detail(_UNTOUCHED)
+                raise
+            if self.postgres:
+                for kind, key in tx.notices:
+                    connection.execute(_NOTIFY, {"payload": f"{kind}:{key}"})
+        if not self.postgres and tx.notices:
+            self.heard(tx.notices)
+        return value
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """SQLite's writers of this process queue here, in order, instead of finding the file locked."""
+        if self.postgres:
+            yield
+            return
+        with self._alone:
+            yield
+
+    def reading(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`read` on the calling thread."""
+        with self._failures(), self.engine.connect() as connection, connection.begin():
+            if not self.postgres:
+                connection.exec_driver_sql("BEGIN")
+            return case(Tx(connection, self.offset_ms), *args, **kwargs)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What the database says becomes one refusal, without its words: they may hold what was sent (B16)."""
+        try:
+            yield
+        except sa.exc.IntegrityError:
+            raise  # a rule that the schema holds was broken: a fault of ours, not of the database
+        except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError) as error:
+            raise Refused(UNAVAILABLE) from error
+
+    async def close(self) -> None:
+        """Wait for what runs, then close every connection."""
+        await asyncio.to_thread(self.shut)
+
+    def shut(self) -> None:
+        """`close` on the calling thread."""
+        self._writers.shutdown()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+
+_UNTOUCHED: Final = "the first statement failed"
+
+
+def _nothing_done(error: sa.exc.DBAPIError) -> bool:
+    """Whether the same transaction may be run again: it was asked for, or an idle connection was found dead."""
+    return getattr(error.orig, "sqlstate", None) in _AGAIN or (
+        error.connection_invalidated and _UNTOUCHED in error.detail
+    )
+
+
+UNAVAILABLE: Final = Refusal(
+    "unavailable",
+    "The board's database did not answer. Nothing is known to have changed; try the same call again in a moment.",
+    {"retry_after_seconds": 2},
+)
+
+
+def plain_url(url: str) -> tuple[str, str]:
+    """(`sqlite` or `postgresql`, the URL without a driver's name). Raises ConfigError for any other."""
+    found = _URL.match(url)
+    if found is None:
+        hint = "Write sqlite:///tenure.db or postgresql://…"
+        raise ConfigError("database", url.rsplit("@", 1)[-1], "is no URL of a board.", hint)
+    kind = "sqlite" if found[1] == "sqlite" else "postgresql"
+    return kind, f"{kind}://{url[found.end() :]}"
+
+
+def _engine(url: str) -> sa.Engine:
+    kind, plain = plain_url(url)
+    if kind == "sqlite":
+        engine = sa.create_engine(
+            plain, poolclass=QueuePool, pool_size=8, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}
+        )
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+    try:
+        return sa.create_engine(
+            plain.replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_size=THREADS,
+            max_overflow=0,
+            pool_timeout=BUSY_SECONDS,
+            pool_pre_ping=False,
+            connect_args={
+                "connect_timeout": BUSY_SECONDS,
+                "application_name": "tenure board",
+                "prepare_threshold": 3,
+                "keepalives_idle": 10,
+                "tcp_user_timeout": STATEMENT_SECONDS * 1000,
+                "options": f"-c statement_timeout={STATEMENT_SECONDS}s -c idle_in_transaction_session_timeout=60s",
+            },
+        )
+    except ModuleNotFoundError:
+        raise MissingExtra("postgresql", "postgres") from None
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # we begin ourselves: a deferred begin finds the lock too late
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")

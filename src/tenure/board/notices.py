@@ -1,0 +1,140 @@
+"""Notices: how servers tell each other that something is worth looking at. Hints; the database says what is true.
+
+On PostgreSQL they travel by NOTIFY inside the transaction that makes them true, and each server listens on one
+connection of its own; on SQLite, which one server has, they are handed over in the process.
+Kinds: `todo` (an endpoint has a ready todo), `endpoint` (an endpoint's settings were edited), `ended` (an endpoint was
+revoked or has expired), `board` (a human's board looks different), `schedule` (a schedule was edited), `cancel` (a
+waiting call was given up).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from tenure.board.database import CHANNEL, Database, Notice
+
+log = logging.getLogger("tenure.board")
+PAUSE_SECONDS: Final = 0.5
+# A listening connection that can't be heard on for so long is dead: what it would have told is unknown (B25).
+SILENCE_SECONDS: Final = 1.0
+
+
+class Ear:
+    """One listener's ear: set when a notice for it came, and whenever notices may have been missed."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Wait for a ring, at most so long; True if there was one. Rings before the wait are not lost."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
+
+
+class Notices:
+    """Subscribers by kind and key. Everything here runs on the server's loop, but `hear`, which any thread may call."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ears: defaultdict[Notice, set[Ear]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.connected = False
+        # Called when the connection has been gone for a second: what was revoked meanwhile is not known.
+        self.on_deaf: list[Callable[[], None]] = []
+
+    async def open(self) -> None:
+        """Begin to hear."""
+        self._loop = asyncio.get_running_loop()
+        if self._database.postgres:
+            self._task = asyncio.create_task(self._listen(), name="tenure notices")
+        else:
+            self._database.heard = self.hear
+            self.connected = True
+
+    async def close(self) -> None:
+        """Stop hearing."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    @contextlib.contextmanager
+    def ear(self, *notices: Notice) -> Iterator[Ear]:
+        """An ear for these notices, as long as the block lasts."""
+        ear = Ear()
+        for notice in notices:
+            self._ears[notice].add(ear)
+        try:
+            yield ear
+        finally:
+            for notice in notices:
+                self._ears[notice].discard(ear)
+                if not self._ears[notice]:
+                    del self._ears[notice]
+
+    def hear(self, notices: list[Notice]) -> None:
+        """Ring for these notices; may be called by any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ring, notices)
+
+    def _ring(self, notices: list[Notice]) -> None:
+        for notice in notices:
+            for ear in tuple(self._ears.get(notice, ())):
+                ear.ring()
+
+    def ring_all(self) -> None:
+        """Ring every ear: notices may have been missed."""
+        for ears in tuple(self._ears.values()):
+            for ear in tuple(ears):
+                ear.ring()
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        heard, told = loop.time(), False
+        while True:
+            try:
+                await self._listen_once()
+            except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+                if self.connected:
+                    log.warning("notices: the connection was lost (%s); trying again", type(error).__name__)
+                    heard, told = loop.time(), False
+            self.connected = False
+            if not told and loop.time() - heard >= SILENCE_SECONDS:
+                told = True
+                for step in self.on_deaf:
+                    step()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _listen_once(self) -> None:
+        connection = await self._connect()
+        async with connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            self.connected = True
+            self.ring_all()
+            while True:
+                async for notify in connection.notifies(timeout=SILENCE_SECONDS):
+                    kind, _, key = notify.payload.partition(":")
+                    self._ring([(kind, key)])
+                await connection.execute("SELECT 1")  # a dead connection is found within the silence
+
+    async def _connect(self) -> Any:
+        import psycopg
+
+        url = self._database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        return await psycopg.AsyncConnection.connect(
+            url, autocommit=True, connect_timeout=5, application_name="tenure board notices", tcp_user_timeout=2000
+        )
