@@ -10,17 +10,23 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """A figure: what, how much, what was to be reached, and whether it was; more in `detail`."""
+    """A figure: what, how much, what was to be reached, and whether it was; None where none was taken.
+
+    `detail` is for JSON, `remark` for the reader of the table.
+    """
 
     what: str
-    value: float
-    unit: str
+    value: float | None
+    unit: str = ""
     goal: str = ""
     reached: bool | None = None
     detail: dict[str, Any] = field(default_factory=dict)
+    remark: str = ""
 
     @property
     def shown(self) -> str:
+        if self.value is None:
+            return "–"
         number = f"{self.value:,.0f}" if abs(self.value) >= 100 else f"{self.value:.3g}"
         return f"{number} {self.unit}".strip()
 
@@ -36,6 +42,7 @@ class Row:
             "unit": self.unit,
             "goal": self.goal,
             "reached": self.reached,
+            "remark": self.remark,
             **self.detail,
         }
 

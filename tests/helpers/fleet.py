@@ -12,8 +12,16 @@ import threading
 import time
 from pathlib import Path
 
-from tenure import Tenure
+import history
+from recording import clocks, recording
 
+from tenure import Tenure
+from tenure.rules.instant import span
+from tenure.rules.job import decode_past
+from tenure.scheduler.records import EVER
+
+DOCUMENT = "job:work"
+ALL = 1 << 30
 WORKER = Path(__file__).with_name("fleet_worker.py")
 
 
@@ -22,22 +30,27 @@ def _is(line, what, facts):
 
 
 class Fleet:
-    """Processes of `fleet_worker.py` on one store. Use it as a context manager: it kills what it started."""
+    """Processes of `fleet_worker.py` on one store.
+
+    Use it as a context manager: it kills what it started, and then holds all that was recorded against the laws. A
+    test that harms a process otherwise than by a signal says so by `harm`, one that steps the store's clock or has
+    it lose what it acknowledged by `steady` and `keeps`.
+    """
 
     def __init__(self, url, lease="3s", kind="hold", **options):
         self.url, self.lease, self.kind, self.options = url, lease, kind, options
         self.workers = {}
         self.lines = []
+        self.steady = self.keeps = True
         self._passed = []
-        self.failpoint = None
         self._heard = queue.Queue()
-        self._number = 0
+        self._threads = []
+        self._harmed, self._stood = set(), {}
         self.app = Tenure(url)
 
     def start(self, kind=None, env=None, url=None, **options):
         """Start one more, by another URL if one is given; returns its name."""
-        self._number += 1
-        name = f"w{self._number}"
+        name = f"w{len(self.workers) + 1}"
         arguments = [url or self.url, name, self.lease, kind or self.kind, json.dumps({**self.options, **options})]
         process = subprocess.Popen(
             [sys.executable, str(WORKER), *arguments],
@@ -47,7 +60,9 @@ class Fleet:
             text=True,
         )
         self.workers[name] = process
-        threading.Thread(target=self._listen, args=(process,), daemon=True).start()
+        thread = threading.Thread(target=self._listen, args=(process,), daemon=True)
+        thread.start()
+        self._threads.append(thread)
         return name
 
     def _listen(self, process):
@@ -89,7 +104,12 @@ class Fleet:
 
     def signal(self, name, number):
         """Send a signal to one that this fleet started."""
+        self.harm(name)
         self.workers[name].send_signal(number)
+
+    def harm(self, *names):
+        """These are, or all are, kept from doing what the laws ask of whoever is well."""
+        self._harmed |= set(names or self.workers)
 
     def kill(self, name):
         """kill -9, and wait for its end."""
@@ -104,7 +124,10 @@ class Fleet:
         """Wait until so many instances have a page in the store."""
         end = time.monotonic() + within
         while time.monotonic() < end:
-            if len([one for one in self.ask(lambda records: records.instances()) if one.alive]) >= count:
+            alive = [one for one in self.ask(lambda records: records.instances()) if one.alive]
+            if len(alive) >= count:
+                for one in alive:
+                    self._stood.setdefault(one.name, one.seen)
                 return
             time.sleep(0.05)
         raise AssertionError(f"fewer than {count} instances within {within} s")
@@ -168,14 +191,52 @@ class Fleet:
         return found
 
     def __enter__(self):
+        self._recording = recording(self._told)
         return self
 
-    def __exit__(self, *_):
+    def _told(self, what, **facts):
+        """The test asks the rules too, to trigger: as a process named `test`."""
+        self._heard.put({"what": what, "name": "test", **clocks(), **facts})
+
+    def __exit__(self, error, *_):
+        self._recording.close()
+        over = {name for name, process in self.workers.items() if process.poll()}
         for process in self.workers.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
-        for process in self.workers.values():
+        for process, thread in zip(self.workers.values(), self._threads, strict=True):
             process.wait()
+            thread.join()
             process.stdout.close()
-        self.app.close()
+        self._harmed |= over
+        try:
+            if error is None:
+                self.check()
+        finally:
+            self.app.close()
+
+    def check(self):
+        """Hold what processes and store recorded against the laws."""
+        self.drain()
+        kept = self.ask(self._kept)
+        every = self.options.get("every")
+        lease_ms = span(self.lease)
+        conditions = history.Conditions(
+            harmed=self._harmed,
+            stood=self._stood,
+            every_ms=span(every) if every else None,
+            skip=self.options.get("overlap") != "allow",
+            bound_ms=lease_ms + 2 * min(5000, lease_ms // 6),
+            steady=self.steady,
+            keeps=self.keeps,
+        )
+        history.check(self.lines, DOCUMENT, kept, conditions)
+
+    @staticmethod
+    async def _kept(records):
+        _, page = await records.page("work")
+        pasts = await records.store.records(DOCUMENT, 0, EVER, ALL)
+        marks = await records.store.marks(DOCUMENT, 0, EVER, ALL)
+        ended = {past.id: past for past in (decode_past(record.body) for record in pasts)}
+        return history.Kept(page.found.version, page.job, ended, marks)

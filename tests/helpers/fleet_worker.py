@@ -1,23 +1,32 @@
-"""One real instance for fault tests: tells each step of its handlers as a JSON line with the wall time.
+"""One real instance for fault tests: tells what it decides and what its handlers do, a JSON line each.
 
     python fleet_worker.py URL NAME LEASE KIND [OPTIONS as JSON]
 
+The lines are its record: appended to its output as things happen, with the wall time and the time since boot, and what
+a killed process has told stays told. A handler tells `begin`, each `effect` with when it asked whether it still
+held, and `end` with how.
+
 KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
 is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
-its process; `booked` writes to the table `effect` and finishes in one transaction; `steps` has an effect every
-10 ms, for ever, in every attempt. Later attempts of the others return at once. TENURE_FAILPOINT=N kills the process
-at its N-th step: each read and each commit of the store has one right before and one right after it.
+its process; `booked` writes to the table `effect` and finishes in one transaction; `greedy` keeps a transaction open
+for BLOCK seconds; `steps` has an effect every 10 ms, for ever, in every attempt. Later attempts of the others return
+at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and each commit of the store has one right
+before and one right after it.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
-from tenure import LeaseLost, Run, Tenure
+from recording import clocks, recording
+
+from tenure import Run, Tenure
 from tenure.stores.opening import store_from_url
 
 URL, NAME, LEASE, KIND = sys.argv[1:5]
@@ -31,7 +40,7 @@ lock = threading.Lock()
 
 def tell(what: str, **facts: object) -> None:
     with lock:
-        print(json.dumps({"what": what, "at": time.time(), "name": NAME, "pid": os.getpid(), **facts}), flush=True)
+        print(json.dumps({"what": what, "name": NAME, "pid": os.getpid(), **clocks(), **facts}), flush=True)
 
 
 class Failing:
@@ -62,78 +71,100 @@ class Failing:
 
 
 def told(run: Run) -> dict[str, object]:
-    return {"key": run.key, "attempt": run.attempt, "fence": run.fence, "reason": run.reason}
+    return {"key": run.key, "attempt": run.attempt, "fence": run.fence, "token": run.token, "reason": run.reason}
+
+
+@contextlib.contextmanager
+def life(run: Run) -> Iterator[None]:
+    """A handler from its begin to its end."""
+    tell("begin", **told(run))
+    try:
+        yield
+    except BaseException as error:
+        tell("end", how=type(error).__name__, why=str(error), **told(run))
+        raise
+    tell("end", how="returned", **told(run))
+
+
+def effect(run: Run, *, check: bool = False) -> None:
+    """What a handler does to the world; `since` is when it asked, so that a pause afterwards excuses nothing."""
+    since = clocks()["boot"]
+    if check:
+        run.check()
+    tell("effect", since=since, held=run.held(), **told(run))
 
 
 async def hold(run: Run) -> None:
-    tell("begin", **told(run))
-    try:
+    with life(run):
         if run.attempt == 1 or TAKES:
             end = time.monotonic() + (TAKES or 3600)
             while time.monotonic() < end:
                 run.check()
                 await asyncio.sleep(0.02)
-        run.check()
-        tell("effect", **told(run))
-    except LeaseLost as error:
-        tell("lease-lost", why=str(error), **told(run))
-        raise
-    except asyncio.CancelledError:
-        tell("cancelled", **told(run))
-        raise
+        effect(run, check=True)
 
 
 def deaf(run: Run) -> None:
-    tell("begin", **told(run))
-    if run.attempt == 1:
-        time.sleep(BLOCK)
-    tell("effect", **told(run), held=run.held())
+    with life(run):
+        if run.attempt == 1:
+            time.sleep(BLOCK)
+        effect(run)
 
 
 async def block(run: Run) -> None:
-    tell("begin", **told(run))
-    time.sleep(BLOCK)  # noqa: ASYNC251 - this is the fault
-    tell("effect", **told(run))
+    with life(run):
+        time.sleep(BLOCK)  # noqa: ASYNC251 - this is the fault
+        effect(run)
 
 
 async def steps(run: Run) -> None:
-    """Effect after effect, each only after check()."""
-    tell("begin", **told(run))
-    while True:
-        run.check()
-        tell("effect", **told(run))
-        await asyncio.sleep(0.01)
+    with life(run):
+        while True:
+            effect(run, check=True)
+            await asyncio.sleep(0.01)
 
 
 async def short(run: Run) -> None:
-    tell("begin", **told(run))
-    tell("effect", **told(run))
+    with life(run):
+        effect(run)
 
 
 async def booked(run: Run) -> None:
     """An effect in the store's own database, and the run's success, in one transaction."""
-    async with run.transaction(finish=True) as connection:
-        if URL.startswith("sqlite"):
-            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
-        else:
-            await connection.execute("INSERT INTO effect VALUES (%s, %s)", (run.key, run.attempt))
-        await asyncio.sleep(0.005)
+    with life(run):
+        async with run.transaction(finish=True) as connection:
+            if URL.startswith("sqlite"):
+                connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+            else:
+                await connection.execute("INSERT INTO effect VALUES (%s, %s)", (run.key, run.attempt))
+            await asyncio.sleep(0.005)
+
+
+async def greedy(run: Run) -> None:
+    with life(run):
+        async with run.transaction() as connection:
+            await connection.execute("SELECT 1")
+            await asyncio.sleep(BLOCK)
+        effect(run)
 
 
 async def leave(run: Run) -> None:
-    tell("begin", **told(run))
-    if run.attempt == 1:
-        os._exit(1)
-    tell("effect", **told(run))
+    with life(run):
+        if run.attempt == 1:
+            os._exit(1)
+        effect(run)
 
+
+HANDLERS = {
+    "hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps, "booked": booked,
+    "greedy": greedy,
+}  # fmt: skip
 
 store = store_from_url(URL)
 if os.environ.get("TENURE_FAILPOINT"):
     store = Failing(store, int(os.environ["TENURE_FAILPOINT"]))
 app = Tenure(store, name=NAME, lease=LEASE, stop_timeout=STOP_TIMEOUT, tiny_leases=True, **OPTIONS)
-handler = {"hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps, "booked": booked}[
-    KIND
-]
-(app.every(EVERY, name="work") if EVERY else app.job(name="work"))(handler)
+(app.every(EVERY, name="work") if EVERY else app.job(name="work"))(HANDLERS[KIND])
 app.on("*", lambda event: tell("event", event=event.name, slot=event.slot, attempt=event.attempt, **event.detail))
-sys.exit(app.run())
+with recording(tell):
+    sys.exit(app.run())

@@ -220,7 +220,8 @@ todos = sa.Table(
     _partial("ix_todos_ended", "ended", where="ended IS NOT NULL"),
     _partial("ix_todos_live", "endpoint", "id", where="ended IS NULL"),
     sa.Index("ix_todos_endpoint", "endpoint", "id"),
-    _partial("uq_todos_live_key", "endpoint", "idempotency_key", where="ended IS NULL AND idempotency_key IS NOT NULL", unique=True),
+    _partial("uq_todos_live_key", "endpoint", "idempotency_key",
+             where="ended IS NULL AND idempotency_key IS NOT NULL", unique=True),
     postgresql_with={"fillfactor": "80"},
 )  # fmt: skip
 dependencies = sa.Table(

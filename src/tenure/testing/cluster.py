@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from tenure.errors import ConfigError, NotFound
+from tenure.proof.nodes import SeededChance, TurnedClock, TurnedStage
 from tenure.proof.turned import TurnedLoop
 from tenure.rules import commands
 from tenure.rules.instant import instant
@@ -24,7 +25,7 @@ from tenure.scheduler.onestore import OneStore
 from tenure.scheduler.storeclock import StoreClock
 from tenure.stores.contract import Ask
 from tenure.stores.memory import MemoryStore
-from tenure.testing.world import SeededChance, TurnedClock, TurnedStage, Wire
+from tenure.testing.wire import Wire
 
 # Half a second past the hour, so that no slot is due at once.
 START: Final = "2026-01-01T00:00:00.500Z"
