@@ -2,11 +2,10 @@
 
 import contextlib
 import signal
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from fleet import Fleet
-from proxy import Proxy
+from proxy import ANSWERS, REQUESTS, Proxy, target_of, through
 from redis_server import fresh_prefix, shared, with_options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
@@ -59,26 +58,8 @@ def test_r24_sigstop_and_sigcont(url):
     assert [one.how for one in run.attempts] == ["expired", "success"]
 
 
-def through(proxy, url):
-    """The same store, by way of the proxy."""
-    parts = urlsplit(url)
-    user = f"{parts.username}@" if parts.username else ""
-    scheme = "valkey" if parts.scheme == "unix" else parts.scheme
-    path = "/" if parts.scheme == "unix" else parts.path
-    query = "&".join(one for one in parts.query.split("&") if not one.startswith("host="))
-    return urlunsplit((scheme, f"{user}127.0.0.1:{proxy.port}", path, query, ""))
-
-
-def target_of(url):
-    """Where the server listens: a socket's path, or host and port."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return parts.path
-    return (parts.hostname, parts.port)
-
-
-def cut_off(url, trials):
-    """Cut the runner off for two leases: (when the other began, the last effect of the first), wall time."""
+def cut_off(url, trials, *ways):
+    """Cut the runner off until the other has begun, again and again: (when that was, last effect of the first)."""
     found = []
     with contextlib.ExitStack() as stack:
         fleet = stack.enter_context(Fleet(url, lease="2s", kind="steps", max_attempts=1000))
@@ -91,10 +72,11 @@ def cut_off(url, trials):
         fleet.trigger()
         first = fleet.wait("begin")
         for _ in range(trials):
-            proxies[first["name"]].cut.set()
+            fleet.harm(first["name"])
+            proxies[first["name"]].hold(*ways)
             second = fleet.wait("begin", attempt=first["attempt"] + 1)
             fleet.wait("effect", attempt=second["attempt"])
-            proxies[first["name"]].cut.clear()
+            proxies[first["name"]].heal()
             last = max(one["at"] for one in fleet.of("effect", attempt=first["attempt"]))
             found.append((second["at"], last))
             first = second
@@ -106,6 +88,15 @@ def cut_off(url, trials):
 def test_r26_cut_off_runners_have_stopped_before_the_other_begins(url):
     """With check() before each effect, no effect of the first after the second has begun."""
     for begun, last in cut_off(url, 2):
+        assert last < begun
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", [REQUESTS, ANSWERS])
+@pytest.mark.parametrize("url", ["postgres", "valkey9", "redis62"], indirect=True)
+def test_r26_cut_off_one_way(url, way):
+    """Only what it asks is held up, or only what it is answered: it is as well as cut off, and stops in time."""
+    for begun, last in cut_off(url, 5, way):
         assert last < begun
 
 

