@@ -1,6 +1,6 @@
 """All measurements of this machine, as one table and JSON lines.
 
-    python -m bench [--only NAME]... [--quick] [--json FILE]
+    python -m bench [--only NAME]... [--quick] [--cap SECONDS] [--json FILE] [--page FILE]
 
 Figures are ratios of two things measured in the same run, or counts; absolute times are printed and decide
 nothing. A row says what was asked of it, and whether this run reached it.
@@ -10,32 +10,45 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sqlite3
 import sys
+from collections.abc import Callable
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 import tenure
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import beside
 import claim
-import claim_postgres
-import claim_redis
+import depth
+import held
+import idle
 import lateness
+import limits
 import many
+import page
 import rules
+import servers
 import takeover
 from rows import Row
 
-PARTS = {
+PARTS: dict[str, Callable[..., list[Row]]] = {
     "rules": rules.measure,
     "claim": claim.measure,
-    "claim_postgres": claim_postgres.measure,
-    "claim_redis": claim_redis.measure,
+    "limits": limits.measure,
+    "depth": depth.measure,
     "lateness": lateness.measure,
     "many": many.measure,
+    "held": held.measure,
+    "idle": idle.measure,
     "takeover": takeover.measure,
+    "peers-takeover": beside.takeover,
+    "peers-lateness": beside.lateness,
 }
 
 
@@ -43,22 +56,42 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m bench", description="Measure Tenure on this machine.")
     asked.add_argument("--only", action="append", choices=PARTS, help="measure this part alone; repeatable")
     asked.add_argument("--quick", action="store_true", help="fewer repetitions: to see that it runs")
+    asked.add_argument("--cap", type=float, default=beside.CAP, help="seconds that a peer's takeover may take (%(default)s)")
     asked.add_argument("--json", metavar="FILE", help="write the rows as JSON lines to this file too")
+    asked.add_argument("--page", metavar="FILE", help="put the tables into this page of the documentation")
     chosen = asked.parse_args()
-    machine = f"tenure {tenure.__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    print(f"# {machine}, {platform.machine()}; SQLite: WAL, synchronous=FULL", flush=True)
-    rows: list[Row] = []
-    for name in chosen.only or PARTS:
+    if chosen.page and chosen.quick:
+        asked.error("a page tells whole measurements: leave --quick out")
+    parts = {**PARTS, "peers-takeover": partial(beside.takeover, cap=chosen.cap)}
+    print(f"# {_machine()}\n# {_stores()}", flush=True)
+    measured: dict[str, list[Row]] = {}
+    for name in chosen.only or parts:
         print(f"# measuring {name} …", file=sys.stderr, flush=True)
-        rows += PARTS[name](quick=chosen.quick)
+        measured[name] = parts[name](quick=chosen.quick)
+        if chosen.page:  # at once: should a later part fail, this one was not in vain
+            page.write(Path(chosen.page), {name: f"{_caption()}\n\n{page.table(measured[name])}"})
+    rows = [row for some in measured.values() for row in some]
     width = max(len(row.what) for row in rows)
     for row in rows:
-        print(f"{row.what:<{width}}  {row.shown:>16}  {row.goal:<24} {row.verdict}")
-    lines = [json.dumps(row.plain()) for row in rows]
+        print(f"{row.what:<{width}}  {row.shown:>16}  {row.goal:<24} {row.verdict:<12} {row.remark}".rstrip())
+    lines = [json.dumps({"part": name, **row.plain()}) for name, some in measured.items() for row in some]
     print("\n".join(lines))
     if chosen.json:
         Path(chosen.json).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
+
+
+def _machine() -> str:
+    return f"tenure {tenure.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+
+
+def _stores() -> str:
+    durable = "synchronous=FULL; fsync and synchronous_commit on; appendonly with appendfsync everysec"
+    return f"SQLite {sqlite3.sqlite_version}, {servers.versions()}: {durable}, unless a row says otherwise"
+
+
+def _caption() -> str:
+    return f"*{datetime.now(timezone.utc):%Y-%m-%d}. {_machine()}. {_stores()}.*"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""Five thousand runs held by one instance: the calls of a round of heartbeats, over several rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+from claiming import Calls
+from instances import only_slot
+from rows import Row
+from servers import STORES, store
+
+from tenure import Run, Tenure
+from tenure.stores.opening import store_from_url
+
+LEASE = 30.0
+BEAT = LEASE / 6
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """On each store, with the default lease and heartbeat."""
+    runs, rounds = (500, 2) if quick else (5_000, 6)
+    return [row for kind in STORES for row in _rows(kind, runs, rounds)]
+
+
+def _rows(kind: str, runs: int, rounds: int) -> list[Row]:
+    with store(kind) as url:
+        calls, events, ended = asyncio.run(_held(url, runs, rounds))
+    lapsed = runs - ended + sum(events[name] for name in ("unsure", "lost", "takeover", "interrupted"))
+    who = f"{runs:,} runs held by one instance, {kind}"
+    told = f"{rounds} rounds: {', '.join(map(str, calls))}"
+    return [
+        Row(f"{who}: calls of a round of heartbeats, most", max(calls), "", "<= 3", max(calls) <= 3, remark=told),
+        Row(f"{who}: leases that lapsed or were in doubt", lapsed, "", "0", lapsed == 0),
+    ]
+
+
+async def _held(url: str, runs: int, rounds: int) -> tuple[list[int], Counter[str], int]:
+    """Calls per round, events by name, and runs that ended in success at their first attempt."""
+    going, enough, over = 0, asyncio.Event(), asyncio.Event()
+    store_ = store_from_url(url)
+    calls = Calls(store_)
+    _, every = only_slot(15)
+    app = Tenure(store_, lease=LEASE)
+    events: Counter[str] = Counter()
+    app.on("*", lambda event: events.update([event.name]))
+
+    async def handler(run: Run) -> None:
+        nonlocal going
+        going += 1
+        if going == runs:
+            enough.set()
+        await over.wait()
+        run.check()
+
+    for n in range(runs):
+        app.every(every, name=f"job-{n:05}")(handler)
+    async with app:
+        await asyncio.wait_for(enough.wait(), 120)
+        await asyncio.sleep(2)
+        begin = time.time()
+        await asyncio.sleep((rounds + 1) * BEAT)
+        made = sorted(at for at in calls.made if at >= begin)
+        over.set()
+        while events["success"] < runs:
+            await asyncio.sleep(0.1)
+    return _rounds(made)[:rounds], events, events["success"]
+
+
+def _rounds(made: list[float]) -> list[int]:
+    """Calls that follow each other within a second are of one round."""
+    rounds: list[int] = []
+    for before, at in zip([0.0, *made], made, strict=False):
+        if at - before > 1:
+            rounds.append(0)
+        rounds[-1] += 1
+    return rounds
