@@ -7,7 +7,8 @@ import io
 import pytest
 
 from tenure.doors.cli.output import Cell, Look, columns, look, pairs, table, wrap
-from tenure.doors.cli.wording import about, away, clean
+from tenure.doors.cli.wording import clean
+from tenure.rules.times import about, away
 
 NARROW = Look(colour=False, unicode=True, width=40)
 WIDE = Look(colour=False, unicode=True, width=None)

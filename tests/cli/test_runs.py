@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 
 import pytest
@@ -14,6 +13,7 @@ from tenure.doors.cli import following
 from tenure.doors.cli.root import cli as root
 from tenure.rules.instant import iso
 from tenure.rules.schedule import every
+from tenure.scheduler import picture
 
 RUN_FIELDS = [
     "key", "job", "slot", "slot_ms", "request", "status", "runner", "attempts", "lease_ms", "lease_until",
@@ -113,9 +113,7 @@ def test_timeline_of_a_job_that_is_seldom_due(cli, kept, monkeypatch):
     kept.register("rare", every(60_000))
     assert cli("runs", "timeline", "rare").stderr.startswith("no run of rare is recorded yet.")
     kept.ran("rare", kept.now // 60_000 * 60_000 - 60_000)
-    monkeypatch.setattr(
-        sys.modules["tenure.doors.cli.runs"], "HOUR_MS", 1
-    )  # the last "hour" begins after the run's end
+    monkeypatch.setattr(picture, "HOUR", 1)  # the last "hour" begins after the run's end
     time.sleep(0.05)
     said = cli("runs", "timeline", "rare", "--width", "100")
     assert "success" in said.stdout

@@ -8,8 +8,9 @@ import re
 
 import pytest
 
-from tenure.doors.cli.timeline import draw, fitted
+from tenure.doors.cli.timeline import draw
 from tenure.rules.job import Attempt
+from tenure.scheduler.picture import fitted
 from tenure.scheduler.records import RunView, Timeline
 from tenure.stores.contract import Mark
 

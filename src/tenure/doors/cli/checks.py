@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from tenure.doors.cli.access import not_made, store_file
-from tenure.doors.cli.wording import about, away, short
 from tenure.errors import ConfigError, StoreError, TenureError
 from tenure.rules.instant import iso, span_words
+from tenure.rules.times import about, away, short
 from tenure.settings import misspelt
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def machine() -> Iterator[Check]:
 
 
 def _zones() -> Check:
-    from tenure.doors.cli.wording import local
+    from tenure.rules.times import local
     from tenure.scheduler.jobs import zone_data_version
 
     name, at, wanted = PROBE

@@ -54,6 +54,7 @@ def explain(
     two days on which the clocks of its zone are changed.
     """
     from tenure.doors.cli.wording import schedule_line
+    from tenure.rules.nights import upcoming
     from tenure.rules.schedule import ScheduleError
 
     text = " ".join(expr)
@@ -125,33 +126,19 @@ def _refused(error: ScheduleError, text: str, tz: str, *, many: bool) -> None:
         say(f"  {line}")
 
 
-def upcoming(schedule: Schedule, after_ms: int, count: int) -> list[Slot]:
-    """The next `count` slots at or after an instant."""
-    found: list[Slot] = []
-    slot = schedule.next(after_ms - 1) if count else None
-    while slot is not None and len(found) < count:
-        found.append(slot)
-        slot = schedule.next(slot.at_ms)
-    return found
-
-
 def slot_lines(schedule: Schedule, slots: list[Slot], start: int, seen: Look) -> list[str]:
     """The slots: the wall clock with its offset, UTC, and how far away."""
-    from tenure.doors.cli.wording import away, clock, hours, short
+    from tenure.rules.nights import shift_words
+    from tenure.rules.times import away, clock, short
 
     if not slots:
         return []
-    notes = {
-        "gap": "{} does not exist on that day",
-        "overlap-first": "{} comes twice: the first time",
-        "overlap-second": "{} comes twice: the second time",
-    }
     rows = [
         (
             clock(slot.at_ms, schedule.tz),
             short(slot.at_ms).removesuffix(":00Z") + "Z" if slot.at_ms % 60_000 == 0 else short(slot.at_ms),
             away(slot.at_ms, start),
-            Cell(notes[slot.shifted].format(hours(slot.local)) if slot.shifted else "", "warn"),
+            Cell(shift_words(slot), "warn"),
         )
         for slot in slots
     ]
@@ -164,7 +151,7 @@ def slot_lines(schedule: Schedule, slots: list[Slot], start: int, seen: Look) ->
 
 def night_lines(schedule: Schedule, start: int, seen: Look) -> list[str]:
     """What happens on the next two days of a clock change."""
-    from tenure.doors.cli.nights import change_words, nights, no_changes
+    from tenure.rules.nights import change_words, nights, no_changes
 
     found = nights(schedule, start)
     if not found:
@@ -178,8 +165,8 @@ def night_lines(schedule: Schedule, start: int, seen: Look) -> list[str]:
 
 
 def _told(text: str, schedule: Schedule, slots: list[Slot], start: int) -> dict[str, Any]:
-    from tenure.doors.cli.nights import nights
     from tenure.doors.cli.wording import change_json, instant_fields, schedule_json, slot_json
+    from tenure.rules.nights import nights
 
     return {
         "expression": text,

@@ -50,8 +50,8 @@ def list_instances(access: Access) -> int:
 
 
 def _row(one: InstanceView, now: int) -> tuple[str | Cell, ...]:
-    from tenure.doors.cli.wording import about, away
     from tenure.rules.instant import span_words
+    from tenure.rules.times import about, away
 
     state = Cell("alive", "good") if one.alive else Cell(f"silent for {about(now - one.seen)}", "bad")
     if one.alive and one.reasons:
@@ -73,7 +73,7 @@ def _row(one: InstanceView, now: int) -> tuple[str | Cell, ...]:
 
 def _running(one: InstanceView, now: int) -> str:
     """What it ran when it was last seen; where that is not this very moment it is said."""
-    from tenure.doors.cli.wording import away
+    from tenure.rules.times import away
     from tenure.scheduler.run import run_key
 
     if not one.running:

@@ -51,7 +51,8 @@ def list_jobs(access: Access) -> int:
 
 
 def _row(job: JobView, now: int) -> tuple[str | Cell, ...]:
-    from tenure.doors.cli.wording import STATUS_STYLES, away, short
+    from tenure.rules.times import away, short
+    from tenure.scheduler.picture import STATUS_STYLES
 
     coming: str | Cell = "-"
     if job.paused is not None:
@@ -95,8 +96,10 @@ def show_job(access: Access, name: str) -> int:
 
 
 def _shown(job: JobView, now: int, seen: Look, gone: list[tuple[str, str]], known: bool) -> list[str]:
-    from tenure.doors.cli.explain import night_lines, slot_lines, upcoming
-    from tenure.doors.cli.wording import away, schedule_line, short
+    from tenure.doors.cli.explain import night_lines, slot_lines
+    from tenure.doors.cli.wording import schedule_line
+    from tenure.rules.nights import upcoming
+    from tenure.rules.times import away, short
     from tenure.scheduler.jobs import read_schedule
 
     schedule = read_schedule(job.told)
@@ -152,8 +155,9 @@ def _options(told: dict[str, Any]) -> list[tuple[str, str | Cell]]:
 @with_store
 def next_slots(access: Access, name: str | None, count: int) -> int:
     """Show the next slots of a job, or of all jobs in order."""
-    from tenure.doors.cli.explain import upcoming
-    from tenure.doors.cli.wording import away, clock, short, slot_json
+    from tenure.doors.cli.wording import slot_json
+    from tenure.rules.nights import upcoming
+    from tenure.rules.times import away, clock, short
     from tenure.scheduler.jobs import read_schedule
 
     async def ask(records: Records) -> tuple[int, list[JobView]]:

@@ -190,8 +190,8 @@ def _words(job: Job) -> str:
 
 
 def _job_lines(job: Job, now: int, seen: Look) -> list[str]:
-    from tenure.doors.cli.nights import change_words, nights
-    from tenure.doors.cli.wording import away, clock, short
+    from tenure.rules.nights import change_words, nights
+    from tenure.rules.times import away, clock, short
 
     lines = [_words(job)]
     if job.schedule is not None:
@@ -205,8 +205,8 @@ def _job_lines(job: Job, now: int, seen: Look) -> list[str]:
 
 
 def _job_detail(job: Job, now: int) -> dict[str, Any]:
-    from tenure.doors.cli.nights import change_words, nights
     from tenure.doors.cli.wording import instant_fields
+    from tenure.rules.nights import change_words, nights
 
     slot = job.schedule.next(now) if job.schedule is not None else None
     zoned = job.schedule is not None and job.schedule.tz != "UTC"

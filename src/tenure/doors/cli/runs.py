@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -17,12 +16,9 @@ if TYPE_CHECKING:
     from tenure.scheduler.records import Records, RunView, Timeline
 
 STATUSES: Final = ("running", "expired", "released", "success", "failed", "interrupted", "claimed")
-# A run that began before the picture may reach into it.
 # How much of an error a row of the list shows.
 NOTE: Final = 60
 LOOK_BACK_MS: Final = 24 * 3_600_000
-LAST_RUNS: Final = 5
-HOUR_MS: Final = 3_600_000
 
 
 @click.group(cls=Noun, context_settings=CONTEXT)
@@ -81,8 +77,10 @@ HEADS: Final = ("slot", "job", "status", "attempt", "on", "took", "late", "")
 
 def row(run: RunView, now: int) -> tuple[str | Cell, ...]:
     """One run as a row of a table."""
-    from tenure.doors.cli.wording import STATUS_STYLES, clean, short
+    from tenure.doors.cli.wording import clean
     from tenure.rules.instant import span_words
+    from tenure.rules.times import short
+    from tenure.scheduler.picture import STATUS_STYLES
 
     first, last = run.attempts[0], run.attempts[-1]
     note = _cut(f"{clean(run.error[0])}: {clean(run.error[1])}") if run.error is not None else ""
@@ -131,8 +129,10 @@ def shown(run: RunView, now: int, seen: Look) -> list[str]:
     """A run for people."""
     import json
 
-    from tenure.doors.cli.wording import STATUS_STYLES, away, clean, short
+    from tenure.doors.cli.wording import clean
     from tenure.rules.instant import iso, span_words
+    from tenure.rules.times import away, short
+    from tenure.scheduler.picture import STATUS_STYLES
 
     facts: list[tuple[str, str | Cell]] = [("status", Cell(run.status, STATUS_STYLES.get(run.status, "")))]
     facts.append(("slot", f"{iso(run.slot)}, {away(run.slot, now)}"))
@@ -160,8 +160,8 @@ ATTEMPT_HEADS: Final = ("attempt", "on", "reason", "started", "heartbeats", "las
 
 def attempt_row(run: RunView, one: Attempt) -> tuple[str | Cell, ...]:
     """One attempt as a row of a table."""
-    from tenure.doors.cli.wording import STATUS_STYLES
     from tenure.rules.instant import iso, span_words
+    from tenure.scheduler.picture import STATUS_STYLES
 
     ended = one.ended if one.ended is not None else run.ended
     how = one.how or (run.status if one is run.attempts[-1] else "-")
@@ -188,16 +188,17 @@ def timeline(access: Access, *, job: str, since: str | None, until: str | None, 
     """Draw a job's runs: rows are instances, bars attempts, with leases, heartbeats, takeovers and hand-overs."""
     from tenure.doors.cli.timeline import draw
 
-    picture, alive, newest = access.ask(_pictured(job, since, until))
+    found = access.ask(_pictured(job, since, until))
+    picture = found.timeline
     if access.as_json:
         put_json(timeline_json(picture))
         return 0
     seen = look()
     wide = width or seen.width or 80
-    for line in draw(picture, wide, unicode=seen.unicode and not plain, colour=seen.colour, instances=alive):
+    for line in draw(picture, wide, unicode=seen.unicode and not plain, colour=seen.colour, instances=found.instances):
         put(line)
     if not (picture.runs or picture.marks):
-        say(_elsewhere(job, newest))
+        say(_elsewhere(job, found.newest))
     if picture.runs:
         put()
         for line in table(BELOW, below(picture), Look(seen.colour, seen.unicode, width or seen.width)):
@@ -221,8 +222,9 @@ MOST_BELOW: Final = 40
 
 def below(picture: Timeline) -> list[tuple[str | Cell, ...]]:
     """The newest attempts of the picture as a table: times from the run's slot on, heartbeats with their number."""
-    from tenure.doors.cli.wording import STATUS_STYLES, short
     from tenure.rules.instant import span_words
+    from tenure.rules.times import short
+    from tenure.scheduler.picture import STATUS_STYLES
 
     def after(run: RunView, at: int | None) -> str:
         return "-" if at is None else f"+{span_words(max(0, at - run.slot))}"
@@ -248,28 +250,16 @@ def below(picture: Timeline) -> list[tuple[str | Cell, ...]]:
 
 
 def _pictured(job: str, since: str | None, until: str | None) -> Callable[[Records], Any]:
-    """What lies in the time asked for, and the newest run. Where no time was named: the last hour's doings,
-    or, where there were none, the last runs."""
+    """The question of the picture, with the times that were typed."""
+    from tenure.scheduler.picture import Pictured, pictured
 
-    from tenure.doors.cli.timeline import fitted, reach
-
-    async def ask(records: Records) -> tuple[Timeline, list[str], RunView | None]:
+    async def ask(records: Records) -> Pictured:
         now = await records.now()
-        end = moment("--until", until, now) if until is not None else now
-        start = moment("--since", since, now) if since is not None else end - HOUR_MS
-        if start >= end:
+        start = moment("--since", since, now) if since is not None else None
+        end = moment("--until", until, now) if until is not None else None
+        if start is not None and start >= (now if end is None else end):
             raise click.UsageError("--since is not before --until, so there is nothing to draw")
-        newest = await records.runs([job], limit=LAST_RUNS)
-        told = await records.timeline(job, start - LOOK_BACK_MS, end)
-        reaching = tuple(run for run in told.runs if reach(run, told.now)[1] >= start)
-        marks = tuple(mark for mark in told.marks if mark.until >= start)
-        picture = replace(told, since=start, until=end, runs=reaching, marks=marks)
-        if newest and not (since or until or picture.runs or picture.marks):
-            reaches = [reach(run, now) for run in newest]
-            picture = await records.timeline(job, min(one[0] for one in reaches), max(one[1] for one in reaches))
-        instances = await records.instances()
-        alive = [one.name for one in instances if one.alive and job in one.jobs][:12]
-        return (picture if since or until else fitted(picture)), alive, newest[0] if newest else None
+        return await pictured(records, job, start, end)
 
     return ask
 
@@ -319,8 +309,10 @@ def tail(access: Access, job: str | None) -> int:
 
 def _news(run: RunView, now: int, seen: Look) -> str:
     """One line of what is followed."""
-    from tenure.doors.cli.wording import STATUS_STYLES, clean, short
+    from tenure.doors.cli.wording import clean
     from tenure.rules.instant import span_words
+    from tenure.rules.times import short
+    from tenure.scheduler.picture import STATUS_STYLES
 
     words = f"attempt {len(run.attempts)} on {run.attempts[-1].runner}"
     if run.ended is not None:

@@ -9,15 +9,14 @@ since a record keeps their number and the time of the last. Must not know what t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from tenure.doors.cli.canvas import Canvas, Cell, shortened, wrapped
 from tenure.doors.cli.signs import ASCII, IMPORTANCE, LEGEND, STYLES, UNICODE, Signs
-from tenure.doors.cli.wording import about
 from tenure.rules.instant import DAY, HOUR, MINUTE, SECOND, iso
-from tenure.scheduler.jobs import read_schedule
+from tenure.rules.times import about
+from tenure.scheduler.picture import by_start, ending, lease_end, marked
 
 if TYPE_CHECKING:
     from tenure.rules.job import Attempt
@@ -54,7 +53,7 @@ def draw(
 class _Picture:
     def __init__(self, timeline: Timeline, width: int, signs: Signs, instances: Sequence[str]) -> None:
         self.timeline, self.signs, self.width = timeline, signs, width
-        runners = [one.runner for run in _by_start(timeline.runs) for one in run.attempts if self._seen(run, one)]
+        runners = [one.runner for run in by_start(timeline.runs) for one in run.attempts if self._seen(run, one)]
         self.names = list(dict.fromkeys((*instances, *runners)))
         longest = max([len(name) for name in self.names] + [len("slots")])
         self.gutter = min(longest, max(5, width // 4), 24)
@@ -89,20 +88,8 @@ class _Picture:
             self._slot(self.column(run.slot), self.column(run.slot), "wish" if run.request else "ran")
         for mark in self.timeline.marks:
             sign = "missed" if mark.why == "missed" else "skipped"
-            for first, last in self._marked(mark.slot, mark.until, mark.count):
+            for first, last in marked(self.timeline, mark, self.columns):
                 self._slot(self.column(first), self.column(last), sign)
-
-    def _marked(self, first: int, last: int, count: int) -> list[tuple[int, int]]:
-        """The slots of a mark; the stretch from the first to the last where they are denser than the columns."""
-        schedule = read_schedule(self.timeline.told)
-        if count == 1 or count > self.columns or schedule is None:
-            return [(first, last)]
-        slots: list[tuple[int, int]] = []
-        slot = schedule.next(first - 1)
-        while slot is not None and slot.at_ms <= last and len(slots) < count:
-            slots.append((slot.at_ms, slot.at_ms))
-            slot = schedule.next(slot.at_ms)
-        return slots
 
     def _slot(self, first: int, last: int, sign: str) -> None:
         for x in range(max(first, 0), min(last, self.columns - 1) + 1):
@@ -212,54 +199,6 @@ class _Picture:
             entries.append("(the last heartbeat at its time, those before it evenly)")
         lines = wrapped(entries, self.width, "   ")
         return [f"\x1b[2m{line}\x1b[0m" for line in lines] if colour else lines
-
-
-def ending(run: RunView, attempt: Attempt, timeline: Timeline) -> tuple[str, int, int | None]:
-    """How an attempt ends in the picture: its sign, when, and from when on nothing was heard of its runner."""
-    current = attempt is run.attempts[-1]
-    how = attempt.how
-    if how is None and current and run.status == "running":
-        heartbeat = timeline.told.get("heartbeat_ms") or run.lease_ms // 6
-        silent = timeline.now - attempt.renewed > 2 * heartbeat
-        return "open", max(timeline.now, attempt.started), attempt.renewed if silent else None
-    end = attempt.ended if attempt.ended is not None else run.ended
-    if how in ("expired", None):
-        end = end if end is not None else lease_end(run, attempt)[0]
-        return "died", end, attempt.renewed
-    end = end if end is not None else attempt.renewed
-    if how in ("handed-over", "unsure"):
-        return ("handed" if how == "handed-over" else "unsure"), end, None
-    return ("success" if how in ("success", "claimed") else "failed"), end, None
-
-
-def lease_end(run: RunView, attempt: Attempt) -> tuple[int, bool]:
-    """Until when the lease of an attempt reaches, and whether it ran out, or will, by itself."""
-    if attempt.how == "expired" or (attempt.how is None and attempt.ended is None):
-        known = run.lease_until if attempt is run.attempts[-1] else None
-        return attempt.ended or known or attempt.renewed + run.lease_ms, True
-    return attempt.ended if attempt.ended is not None else attempt.renewed, False
-
-
-def reach(run: RunView, now: int) -> tuple[int, int]:
-    """From when to when a run is to be seen."""
-    ends = [one.ended or 0 for one in run.attempts]
-    open_end = max(now, run.lease_until or 0) if run.ended is None else run.ended
-    return min([run.slot, *(one.started for one in run.attempts)]), max([*ends, open_end])
-
-
-def fitted(picture: Timeline) -> Timeline:
-    """The picture cut to what happened in it, with a little room on both sides."""
-    places = [place for run in picture.runs for place in reach(run, picture.now)]
-    places += [place for mark in picture.marks for place in (mark.slot, mark.until)]
-    if not places:
-        return picture
-    first, last = max(min(places), picture.since), max(places)
-    room = max(SECOND, (last - first) // 40)
-    return replace(picture, since=first - room, until=last + room)
-
-
-def _by_start(runs: Sequence[RunView]) -> list[RunView]:
-    return sorted(runs, key=lambda run: run.attempts[0].started if run.attempts else run.slot)
 
 
 # How wide the times on the axis are, and which part of an ISO text they show.

@@ -86,8 +86,9 @@ def _wait(access: Access, name: str, wish: str, since: int, seconds: float | Non
 
 def run_words(run: RunView, now: int) -> str:
     """A run in one line: its slot, status, attempt, runner, and when."""
-    from tenure.doors.cli.wording import away, clean, short
+    from tenure.doors.cli.wording import clean
     from tenure.rules.instant import span_words
+    from tenure.rules.times import away, short
 
     last = run.attempts[-1]
     at = f"started {away(last.started, now)}"

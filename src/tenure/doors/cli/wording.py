@@ -4,97 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tenure.rules.instant import DAY, HOUR, MINUTE, SECOND, iso, span_words
+from tenure.rules.instant import SECOND, iso, span_words
+from tenure.rules.times import local
 
 if TYPE_CHECKING:
     from tenure.rules.job import Attempt
     from tenure.rules.schedule import Change, Schedule, Slot
     from tenure.scheduler.records import InstanceView, JobView, RunView
 
-# How an outcome looks; what is not here looks like nothing special.
-STATUS_STYLES = {
-    "success": "good",
-    "claimed": "good",
-    "running": "accent",
-    "failed": "bad",
-    "timeout": "bad",
-    "interrupted": "bad",
-    "missed": "bad",
-    "expired": "warn",
-    "unsure": "warn",
-    "late": "warn",
-    "released": "move",
-    "handed-over": "move",
-    "paused": "warn",
-}
-_WEEKDAYS = ("Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed")  # the epoch was a Thursday
-
 
 def clean(text: str) -> str:
     """Text from a handler as a terminal may show it: nothing in it can move the cursor or change colours."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
-
-
-# --- times for people -------------------------------------------------------------------------------------
-
-
-def about(ms: int) -> str:
-    """A span as people say it: its two largest units, `3h20m`, `12s`, `2.5s`."""
-    ms = abs(ms)
-    if ms < 10 * SECOND:
-        return f"{ms / SECOND:.1f}s" if ms >= SECOND else f"{ms}ms"
-    if ms < MINUTE:
-        return f"{ms // SECOND}s"
-    for size, part in ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND)):
-        if ms >= size:
-            return span_words(ms // part * part)
-    return span_words(ms)
-
-
-def away(ms: int, now: int) -> str:
-    """How far an instant is: `in 3h20m`, `12s ago`."""
-    if abs(ms - now) < SECOND // 2:
-        return "now"
-    return f"in {about(ms - now)}" if ms > now else f"{about(now - ms)} ago"
-
-
-def short(ms: int) -> str:
-    """An instant in UTC, to the second: `2026-12-01 02:30:00Z`."""
-    return iso(ms // SECOND * SECOND).replace("T", " ")
-
-
-def weekday(ms: int) -> str:
-    """The weekday of an instant's date, read as UTC."""
-    return _WEEKDAYS[ms // DAY % 7]
-
-
-def local(ms: int, tz: str) -> str:
-    """An instant in a zone, ISO 8601 with its offset."""
-    from tenure.rules.instant import aware
-
-    if tz == "UTC":
-        return iso(ms).replace("Z", "+00:00")
-    from zoneinfo import ZoneInfo
-
-    spec = "milliseconds" if ms % SECOND else "seconds"
-    return aware(ms).astimezone(ZoneInfo(tz)).isoformat(timespec=spec)
-
-
-def clock(ms: int, tz: str) -> str:
-    """The same for people: `Wed 2026-12-02 02:30 +01:00`; seconds only where there are any."""
-    text = local(ms, tz)
-    date, rest = text.split("T")
-    time, offset = rest[:-6], rest[-6:]
-    time = time.removesuffix(":00")
-    from datetime import date as day
-
-    return f"{day.fromisoformat(date):%a} {date} {time} {offset}"
-
-
-def hours(local_time: str) -> str:
-    """The time of day of an ISO text, without an offset and without seconds that are zero."""
-    time = local_time.split("T")[1][:8]
-    return time.removesuffix(":00") if len(time) == 8 else time
 
 
 # --- JSON -------------------------------------------------------------------------------------------------

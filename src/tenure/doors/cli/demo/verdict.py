@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from tenure.doors.cli.demo.truth import Truth, count
 from tenure.doors.cli.output import Cell, look, pairs, wrap
-from tenure.doors.cli.timeline import draw, fitted
+from tenure.doors.cli.timeline import draw
 from tenure.errors import NotFound
 from tenure.rules.instant import span_words
+from tenure.scheduler.picture import fitted
 
 if TYPE_CHECKING:
     from tenure.app import Tenure

@@ -1,4 +1,4 @@
-"""What a schedule does on a day on which clocks are changed, as sentences."""
+"""What comes of a schedule: its next slots, and as sentences what it does on days on which clocks are changed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,33 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final
 
-from tenure.doors.cli.wording import hours, local
 from tenure.rules.instant import DAY, HOUR, instant
 from tenure.rules.schedule import Change, Cron, Schedule, Slot, cron, next_nights
+from tenure.rules.times import hours, local
 
 LISTED: Final = 3
 MOST: Final = 100
 _EPOCH: Final = date(1970, 1, 1)
+_SHIFTS: Final = {
+    "gap": "{} does not exist on that day",
+    "overlap-first": "{} comes twice: the first time",
+    "overlap-second": "{} comes twice: the second time",
+}
+
+
+def upcoming(schedule: Schedule, after_ms: int, count: int) -> list[Slot]:
+    """The next `count` slots at or after an instant."""
+    found: list[Slot] = []
+    slot = schedule.next(after_ms - 1) if count else None
+    while slot is not None and len(found) < count:
+        found.append(slot)
+        slot = schedule.next(slot.at_ms)
+    return found
+
+
+def shift_words(slot: Slot) -> str:
+    """What a clock change did to a slot; nothing for nearly all of them."""
+    return _SHIFTS[slot.shifted].format(hours(slot.local)) if slot.shifted else ""
 
 
 def change_words(change: Change) -> str:
