@@ -44,8 +44,8 @@ Notice = tuple[str, str]  # kind and key, such as ("endpoint", its id)
 class Tx:
     """One transaction of one use case. Not to be kept beyond it, nor used by two threads."""
 
-    def __init__(self, connection: sa.Connection, offset_ms: Callable[[], int]) -> None:
-        self.connection, self._offset_ms = connection, offset_ms
+    def __init__(self, connection: sa.Connection, offset_ms: Callable[[], int], *, writes: bool) -> None:
+        self.connection, self._offset_ms, self.writes = connection, offset_ms, writes
         self.postgres = connection.dialect.name == "postgresql"
         self.notices: list[Notice] = []
         self.started = False
@@ -55,6 +55,10 @@ class Tx:
         if self.postgres:
             return int(self.execute(_CLOCK).scalar_one()) + self._offset_ms()
         return time.time_ns() // 1_000_000 + self._offset_ms()  # SQLite has no other clock than its machine's
+
+    def clock(self) -> sa.ColumnElement[int]:
+        """`now` as a column, for a statement that is to bring it along: one round trip less."""
+        return _CLOCK_COLUMN + self._offset_ms() if self.postgres else sa.literal(self.now(), sa.BigInteger)
 
     def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
         """Run one statement; a list of parameters runs it once for each."""
@@ -80,7 +84,10 @@ class Tx:
         return statement.with_for_update(skip_locked=skip) if self.postgres else statement
 
 
-_CLOCK: Final = sa.text("SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)")
+_CLOCK_COLUMN: Final = sa.literal_column(
+    "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)", sa.BigInteger
+)
+_CLOCK: Final = sa.select(_CLOCK_COLUMN)
 _NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', :payload)")
 
 
@@ -125,7 +132,7 @@ class Database:
         with self._turn(), self.engine.connect() as connection, connection.begin():
             if not self.postgres:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            tx = Tx(connection, self.offset_ms)
+            tx = Tx(connection, self.offset_ms, writes=True)
             try:
                 value = case(tx, *args, **kwargs)
             except sa.exc.DBAPIError as error:
@@ -153,7 +160,7 @@ class Database:
         with self._failures(), self.engine.connect() as connection, connection.begin():
             if not self.postgres:
                 connection.exec_driver_sql("BEGIN")
-            return case(Tx(connection, self.offset_ms), *args, **kwargs)
+            return case(Tx(connection, self.offset_ms, writes=False), *args, **kwargs)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -85,7 +85,6 @@ sessions = sa.Table(
     _key(),
     _owner("humans"),
     sa.Column("hash", sa.Text, nullable=False, unique=True),
-    _text("csrf"),
     _text("agent", nullable=True),  # what browser, for the list of sessions
     _time("created"),
     _time("seen"),
@@ -355,7 +354,6 @@ audit = sa.Table(
     _text("subject"),
     _text("subject_id"),
     _text("summary"),
-    _text("request_id", nullable=True),
     _time("created"),
     sa.Index("ix_audit_human", "human", "id"),
 )

@@ -1,0 +1,191 @@
+"""Who asks, and what of theirs they may reach. Another's is the same as none (B26).
+
+Each way in is one statement that finds a secret by its hash and brings along whom it belongs to. There is no look-up
+by id alone here or in any use case: the human who asks stands in the WHERE.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Literal, NamedTuple
+
+import sqlalchemy as sa
+
+from tenure.board import tables
+from tenure.board.board import Board
+from tenure.board.database import Tx
+from tenure.board.refused import Refused
+from tenure.board.secrets import Kind, digest, well_spelled
+from tenure.rules import endpoints as rules
+from tenure.rules.instant import MINUTE
+from tenure.rules.refusal import MISSING, Refusal
+
+# One answer for all that lets nobody in, so that nothing can be learned from it (B27).
+UNAUTHENTICATED: Final = Refusal(
+    "unauthenticated", "This needs a valid sign-in, token or credential. Sign in again, or use one that is still valid."
+)
+# When something was last seen is written down at most this often: no write for each read.
+SEEN_MS: Final = MINUTE
+
+
+class Human(NamedTuple):
+    """A signed-in human, how they came in, and by which token or session; `csrf` is what forms of a session carry."""
+
+    id: str
+    name: str
+    via: Literal["token", "session", "link"]
+    via_id: str = ""
+    csrf: str = ""
+
+
+class Endpoint(NamedTuple):
+    """A row of `endpoints`, with its lists decoded; `state` is what holds now."""
+
+    id: str
+    slug: str
+    name: str
+    human: str
+    agent: str
+    agent_name: str
+    queues: tuple[str, ...]
+    verbs: tuple[str, ...]
+    targets: tuple[str, ...]
+    webhook_ceiling: int
+    state: rules.State
+    origin: Literal["own", "friend"]
+    default_lease_ttl_seconds: int | None
+    mcp_era: rules.Era | None
+    override: Literal["in", "out"] | None
+    override_until: int | None
+    shift: str | None
+    revision: int
+    created: int
+    expires: int | None
+    ended: int | None
+    seen: int | None
+
+    @property
+    def effective(self) -> rules.Effective:
+        """The lease that holds when a call says nothing."""
+        return rules.effective(self.default_lease_ttl_seconds)
+
+
+class Worker(NamedTuple):
+    """Whoever uses an endpoint's credential."""
+
+    endpoint: Endpoint
+    credential_id: str
+
+    @property
+    def id(self) -> str:
+        return self.endpoint.id
+
+
+def human_by_token(tx: Tx, board: Board, token: str) -> Human:
+    """The human whose token for REST and the command line this is. Raises Refused."""
+    table, humans = tables.tokens, tables.humans
+    row = _by_secret(tx, table, humans, token, "human", humans.c.id, humans.c.name, table.c.revoked)
+    if row.revoked is not None or _over(row):
+        raise Refused(UNAUTHENTICATED)
+    _seen(tx, table, row)
+    return Human(row.id, row.name, "token", row.secret_id)
+
+
+def human_by_session(tx: Tx, board: Board, cookie: str) -> Human:
+    """The human who signed in with this session's cookie. Raises Refused."""
+    table, humans = tables.sessions, tables.humans
+    row = _by_secret(tx, table, humans, cookie, "session", humans.c.id, humans.c.name)
+    if _over(row):
+        raise Refused(UNAUTHENTICATED)
+    _seen(tx, table, row)
+    return Human(row.id, row.name, "session", row.secret_id, digest(f"csrf:{cookie}"))
+
+
+def worker_by_credential(tx: Tx, board: Board, credential: str, slug: str | None = None) -> Worker:
+    """The worker with this endpoint credential, which must belong to `slug` if one is given. Raises Refused (B27).
+
+    In a transaction that writes, the endpoint can't be ended before the commit.
+    """
+    table, endpoints = tables.credentials, tables.endpoints
+    row = _by_secret(tx, table, endpoints, credential, "endpoint", *ENDPOINT, keep=True)
+    found = endpoint_from(row, row.now)
+    if _over(row) or found.state != "active" or slug not in (None, found.slug):
+        raise Refused(UNAUTHENTICATED)
+    if _seen(tx, table, row):
+        tx.execute(sa.update(endpoints).where(endpoints.c.id == found.id).values(seen=row.now))
+    return Worker(found, row.secret_id)
+
+
+def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False) -> Endpoint:
+    """The human's endpoint by slug or id; `lock` keeps others from changing or ending it. Raises Refused(MISSING)."""
+    table = tables.endpoints
+    statement = sa.select(*ENDPOINT, tx.clock().label("now")).where(
+        sa.or_(table.c.slug == ref, table.c.id == ref), table.c.human == human.id
+    )
+    if lock and tx.postgres:
+        # Weaker than what ends an endpoint takes: workers go on claiming while their human edits.
+        statement = statement.with_for_update(key_share=True, of=table)
+    row = tx.one(statement) if storable(ref) else None
+    if row is None:
+        raise Refused(MISSING)
+    return endpoint_from(row, tx.now() if lock else row.now)
+
+
+def writable(endpoint: Endpoint, now: int) -> None:
+    """Raises Refused if the endpoint has ended (B25)."""
+    refusal = rules.writable(rules.state_at(endpoint.state, endpoint.expires, now))
+    if refusal is not None:
+        raise Refused(refusal)
+
+
+def storable(text: str) -> bool:
+    """Whether a database can be asked for this text at all: no NUL, no half of a surrogate pair."""
+    return text.isprintable()
+
+
+# What `endpoint_from` reads, in the order of the fields of `Endpoint`.
+_AGENT_NAME: Final = (
+    sa.select(tables.agents.c.name).where(tables.agents.c.id == tables.endpoints.c.agent).scalar_subquery()
+)
+ENDPOINT: Final = tuple(
+    _AGENT_NAME.label(name) if name == "agent_name" else tables.endpoints.c[name] for name in Endpoint._fields
+)
+
+
+def endpoint_from(row: sa.Row[Any], now: int) -> Endpoint:
+    """The endpoint in a row that begins with the columns `ENDPOINT`, as of `now`."""
+    found = Endpoint._make(row[: len(ENDPOINT)])
+    return found._replace(
+        queues=tuple(json.loads(row.queues)),
+        verbs=tuple(json.loads(row.verbs)),
+        targets=tuple(json.loads(row.targets)),
+        state=rules.state_at(found.state, found.expires, now),
+    )
+
+
+def _by_secret(
+    tx: Tx, table: sa.Table, owner: sa.Table, secret: str, kind: Kind, *columns: Any, keep: bool = False
+) -> sa.Row[Any]:
+    """The row of a secret and its owner; `keep`: where this may write, the owner stays as it is until the commit."""
+    if not well_spelled(secret, kind):
+        raise Refused(UNAUTHENTICATED)
+    of_secret = (table.c[name].label(f"secret_{name}") for name in ("id", "expires", "seen"))
+    statement = sa.select(*columns, *of_secret, tx.clock().label("now")).select_from(table).join(owner)
+    if keep and tx.writes and tx.postgres:
+        statement = statement.with_for_update(read=True, key_share=True, of=owner)
+    row = tx.one(statement.where(table.c.hash == digest(secret)))
+    if row is None:
+        raise Refused(UNAUTHENTICATED)
+    return row
+
+
+def _over(row: sa.Row[Any]) -> bool:
+    return row.secret_expires is not None and row.now >= row.secret_expires
+
+
+def _seen(tx: Tx, table: sa.Table, row: sa.Row[Any]) -> bool:
+    """Write down that it was used, now and then, where this transaction may write; whether it did."""
+    if not tx.writes or (row.secret_seen is not None and row.now - row.secret_seen < SEEN_MS):
+        return False
+    tx.execute(sa.update(table).where(table.c.id == row.secret_id).values(seen=row.now))
+    return True
