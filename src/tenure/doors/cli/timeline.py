@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from tenure.doors.cli.canvas import Canvas, Cell, shortened, wrapped
 from tenure.doors.cli.signs import ASCII, IMPORTANCE, LEGEND, STYLES, UNICODE, Signs
-from tenure.rules.instant import DAY, HOUR, MINUTE, SECOND, iso
+from tenure.rules.axis import round_times
+from tenure.rules.instant import SECOND, iso
 from tenure.rules.times import about
 from tenure.scheduler.picture import by_start, ending, lease_end, marked
 
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
 
 LEAST_WIDTH: Final = 24
 ROWS: Final = 3  # of the grid per instance: the attempts, their leases, room for arrows
-# Distances between the times on the axis.
-STEPS: Final = tuple(
-    [n * SECOND for n in (1, 2, 5, 10, 15, 30)]
-    + [n * MINUTE for n in (1, 2, 5, 10, 15, 30)]
-    + [n * HOUR for n in (1, 2, 3, 6, 12)]
-    + [n * DAY for n in (1, 2, 7, 14, 30, 91, 365)]
-)
 
 
 def draw(
@@ -169,19 +163,15 @@ class _Picture:
 
     def axis(self, colour: bool) -> list[str]:
         """Round times, as far apart as their labels need."""
-        since, until = self.timeline.since, self.timeline.until
-        step, form = _step(until - since, self.columns)
         axis = Canvas(self.columns, 2, ())
         for x in range(self.columns):
             axis.put(x, 0, Cell(self.signs["axis"], "dim", "axis"))
-        at = -(-since // step) * step
-        while at <= until:
-            x, label = self.column(at), _label(at, form)
+        for at, label in round_times(self.timeline.since, self.timeline.until, self.columns):
+            x = self.column(at)
             axis.put(x, 0, Cell(self.signs["mark"], "dim", "mark"))
             if x + len(label) <= self.columns:
                 for place, letter in enumerate(label):
                     axis.put(x + place, 1, Cell(letter, "dim", "label"))
-            at += step
         blank = " " * (self.gutter + 2)
         return [(blank + axis.line(0, colour)).rstrip(), (blank + axis.line(1, colour)).rstrip()]
 
@@ -199,33 +189,3 @@ class _Picture:
             entries.append("(the last heartbeat at its time, those before it evenly)")
         lines = wrapped(entries, self.width, "   ")
         return [f"\x1b[2m{line}\x1b[0m" for line in lines] if colour else lines
-
-
-# How wide the times on the axis are, and which part of an ISO text they show.
-FORMS: Final = {"seconds": (11, 19), "minutes": (11, 16), "dated": (5, 16), "days": (0, 10), "short": (14, 19)}
-
-
-def _step(length: int, columns: int) -> tuple[int, str]:
-    """How far apart the times on the axis stand, and how they are written: at least two should fit."""
-    for narrow in (False, True):
-        for step in STEPS:
-            form = "short" if narrow else _form(step, length)
-            start, end = FORMS[form]
-            if step * columns >= (end - start + 2) * length:
-                if 2 * step <= length or narrow:
-                    return step, form
-                break
-    return STEPS[-1], "days"
-
-
-def _form(step: int, length: int) -> str:
-    if step < MINUTE:
-        return "seconds"
-    if step >= DAY:
-        return "days"
-    return "minutes" if length <= DAY else "dated"
-
-
-def _label(ms: int, form: str) -> str:
-    start, end = FORMS[form]
-    return iso(ms)[start:end].replace("T", " ")
