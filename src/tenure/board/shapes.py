@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from tenure.board.secrets import Secret
-from tenure.rules.todo import Origin
+from tenure.rules.todo import Origin, Shown
 
 
 class Source(NamedTuple):
@@ -73,12 +73,6 @@ class Handback(NamedTuple):
     todo_id: str
     lease_token: str
     reason: str = ""
-
-
-# `lapsed`, `blocked`, `dead` and `waiting` are shown by the clock and the counts; the rest are the states of B1.
-Shown = Literal[
-    "pending", "waiting", "blocked", "claimed", "lapsed", "retrying", "dead", "done", "cancelled",
-]  # fmt: skip
 
 
 class Filters(NamedTuple):

@@ -13,6 +13,8 @@ End = Literal[
     "completed", "failed", "released", "lapsed", "revoked", "expired", "released_by_operator", "taken_by_operator",
     "completed_by_operator", "failed_by_operator",
 ]  # fmt: skip
+# By the clock and the counts, for people: see `todos.shown`.
+Shown = Literal["pending", "waiting", "blocked", "claimed", "lapsed", "retrying", "dead", "done", "cancelled"]
 TtlSource = Literal["call", "endpoint", "server", "board"]
 
 
