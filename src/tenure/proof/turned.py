@@ -138,6 +138,10 @@ class TurnedLoop(asyncio.BaseEventLoop):
         if self._queues.get(node) and node not in self._dead and node not in self._awake:
             self._awake.append(node)
 
+    def still(self, node: str) -> bool:
+        """Whether it is frozen, or dead."""
+        return node in self._frozen
+
     def kill(self, node: str) -> None:
         """Nothing of the node runs any more: kill -9."""
         self.freeze(node)
