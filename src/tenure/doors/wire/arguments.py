@@ -6,14 +6,13 @@ asked of the rule. The descriptions are read by models: each says what a caller 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 
-from tenure.doors.wire.refusals import check
+from tenure.doors.wire.refusals import check, wrong
 from tenure.rules import bounds, endpoints
 from tenure.rules.instant import LAST, instant
-from tenure.rules.refusal import invalid
 
 
 class Arguments(BaseModel):
@@ -25,10 +24,11 @@ class Arguments(BaseModel):
 def _time(text: str) -> str:
     """An instant as text; what `now` is in it is the database's to say, inside the transaction."""
     try:
-        known = 0 <= instant(text, LAST // 2) <= LAST
+        if 0 <= instant(text, LAST // 2) <= LAST:
+            return text
     except (ValueError, OverflowError):
-        known = False
-    return text if known else check(invalid("time", _TIMES))
+        pass
+    raise wrong(_TIMES)
 
 
 _TIMES: Final = "must be a time: RFC 3339 such as 2026-12-01T06:00:00Z, or now+30m."
@@ -36,10 +36,11 @@ _LEASE_NOTE: Final = f"For this call alone, in seconds. More than {bounds.LEASE_
 
 Time = Annotated[str, Field(max_length=40), AfterValidator(_time)]
 Id = Annotated[str, Field(min_length=1, max_length=64)]
-Queue = Annotated[
-    str,
-    AfterValidator(lambda name: check(endpoints.queue(name))),
-    Field(min_length=1, max_length=bounds.QUEUE_CHARS, description="Letters, digits, '.', '_', '-'."),
+_QUEUE: Final = Field(min_length=1, max_length=bounds.QUEUE_CHARS, description="Letters, digits, '.', '_', '-'.")
+Queue = Annotated[str, AfterValidator(lambda name: check(endpoints.queue(name))), _QUEUE]
+Queues = Annotated[
+    list[Annotated[str, AfterValidator(lambda name: check(endpoints.queue(name, "queues"))), _QUEUE]],
+    Field(max_length=bounds.QUEUES),
 ]
 CallLease = Annotated[
     int | None,
@@ -59,6 +60,10 @@ RequestId = Annotated[
         description="Drawn at random for this call; the same again gets the same answer, if the first one was lost.",
     ),
 ]
+# As stored, or as shown by the clock.
+State = Literal[
+    "pending", "claimed", "done", "failed", "cancelled", "waiting", "blocked", "lapsed", "retrying", "dead"
+]  # fmt: skip
 Reason = Annotated[str, Field(max_length=bounds.REASON_CHARS)]
 
 
@@ -75,14 +80,14 @@ class Labelled(Arguments):
     ] = None
 
 
-class OfTodo(Labelled):
-    """Arguments of a verb that speaks of one todo."""
+class OfTodo(Arguments):
+    """Arguments that speak of one todo."""
 
     todo_id: Annotated[Id, Field(description="The id of the todo, such as td_01….")]
 
 
 class OfClaim(OfTodo):
-    """Arguments of a verb by which a claim's holder speaks."""
+    """Arguments by which a claim's holder speaks."""
 
     lease_token: LeaseToken
 
@@ -91,30 +96,27 @@ class OfClaim(OfTodo):
 
 
 class ListTodos(Labelled):
-    state: Annotated[str | None, Field(description="Only todos in this state; lapsed and blocked are told apart.")] = (
-        None
-    )
+    state: Annotated[State | None, Field(description="Only todos in this state.")] = None
     queue: Queue | None = None
     claimed_by: Annotated[
         str | None, Field(min_length=1, max_length=bounds.WORKER_CHARS, description="Open claims of this worker.")
     ] = None
+    mine: Annotated[bool, Field(description="Only todos with an open claim of this endpoint.")] = False
     limit: Annotated[int, Field(ge=1, le=bounds.LIST_LIMIT)] = bounds.LIST_DEFAULT
     cursor: Annotated[str | None, Field(max_length=200, description="next_cursor of the page before.")] = None
 
 
-class GetTodo(OfTodo):
+class GetTodo(OfTodo, Labelled):
     pass
 
 
-class Claim(OfTodo):
+class Claim(OfTodo, Labelled):
     lease_ttl_seconds: CallLease = None
     request_id: RequestId | None = None
 
 
 class ClaimNext(Labelled):
-    queues: Annotated[
-        list[Queue] | None, Field(min_length=1, max_length=bounds.QUEUES, description="Default: all of the endpoint's.")
-    ] = None
+    queues: Annotated[Queues | None, Field(description="Default: all of the endpoint's.")] = None
     max: Annotated[int, Field(ge=1, le=bounds.CLAIMS_AT_ONCE, description="How many todos to claim at most.")] = 1
     wait_seconds: Annotated[
         int, Field(ge=0, le=bounds.WAIT_SECONDS, description="How long to wait where nothing is ready.")
@@ -123,28 +125,47 @@ class ClaimNext(Labelled):
     request_id: RequestId | None = None
 
 
-class Heartbeat(OfClaim):
-    lease_ttl_seconds: CallLease = None
-
-
-class CheckClaim(OfClaim):
+class CheckClaim(OfClaim, Labelled):
     pass
 
 
-class Complete(OfClaim):
+class AddNote(OfTodo, Labelled):
+    text: Annotated[str, Field(min_length=1, description=f"At most {bounds.NOTE_BYTES // 1024} KiB.")]
+
+
+# What a batch may hold many of: the item by itself, and the call that says one, with the caller's name.
+
+
+class Beat(OfClaim):
+    lease_ttl_seconds: CallLease = None
+
+
+class Completion(OfClaim):
     result: Json = None
 
 
-class Fail(OfClaim):
+class Failing(OfClaim):
     reason: Annotated[Reason, Field(min_length=1, description="Why, for people.")]
 
 
-class Release(OfClaim):
-    reason: Annotated[Reason | None, Field(description="Why, for people.")] = None
+class Handback(OfClaim):
+    reason: Annotated[Reason, Field(description="Why, for people.")] = ""
 
 
-class AddNote(OfTodo):
-    text: Annotated[str, Field(min_length=1, description=f"At most {bounds.NOTE_BYTES // 1024} KiB.")]
+class Heartbeat(Beat, Labelled):
+    pass
+
+
+class Complete(Completion, Labelled):
+    pass
+
+
+class Fail(Failing, Labelled):
+    pass
+
+
+class Release(Handback, Labelled):
+    pass
 
 
 # --- produce ----------------------------------------------------------------------------------------------
@@ -168,8 +189,8 @@ class NewTodo(Arguments):
         str | None,
         Field(min_length=1, max_length=bounds.KEY_CHARS, description="Among live todos a key stands once."),
     ] = None
-    failures_cap: Annotated[int, Field(ge=1, le=bounds.CAP_LIMIT)] = bounds.CAP_DEFAULT
-    lapses_cap: Annotated[int, Field(ge=1, le=bounds.CAP_LIMIT)] = bounds.CAP_DEFAULT
+    failures_cap: Annotated[int | None, Field(ge=1, le=bounds.CAP_LIMIT)] = None
+    lapses_cap: Annotated[int | None, Field(ge=1, le=bounds.CAP_LIMIT)] = None
 
 
 class CreateTodo(NewTodo, Labelled):
@@ -180,4 +201,4 @@ class CreateTodo(NewTodo, Labelled):
 class CancelTodo(Labelled):
     idempotency_key: Annotated[str, Field(min_length=1, max_length=bounds.KEY_CHARS)]
     to: Annotated[str | None, Field(max_length=200, description="The slug of a target; default: this endpoint.")] = None
-    reason: Reason | None = None
+    reason: Reason = ""

@@ -55,6 +55,11 @@ def check(value: Any) -> Any:
     return value
 
 
+def wrong(why: str) -> PydanticCustomError:
+    """For a model's validator to raise: `why` continues the sentence that the field's name begins."""
+    return PydanticCustomError("why", "{why}", {"why": why})
+
+
 def of_validation(error: ValidationError, known: Iterable[str] = ()) -> Refusal:
     """The refusal for arguments that a model did not take. `known`: the names that there are."""
     return of_errors(error.errors(include_url=False, include_input=False), known)
@@ -73,6 +78,8 @@ def of_errors(errors: Iterable[ErrorDetails | Mapping[str, Any]], known: Iterabl
             return unknown_key(str(first["loc"][-1]), known, field)
         case "missing":
             return invalid(field, "is required.")
+        case "why":
+            return invalid(field, context["why"])
         case kind if kind in _PHRASES:
             return invalid(field, f"{_PHRASES[kind].format(**context)}.")
         case _:
@@ -83,7 +90,7 @@ def unknown_key(key: str, known: Iterable[str], field: str = "") -> Refusal:
     """A key that nothing reads is refused, so that nobody believes it was heeded; the nearest that is read is named."""
     names = sorted(known)
     field = field or (key if len(key) <= 64 else key[:64] + "…")
-    near = difflib.get_close_matches(key, names, 1) or [name for name in names if len(key) > 2 and key in name][:1]
+    near = [name for name in names if len(key) > 2 and key in name][:1] or difflib.get_close_matches(key, names, 1)
     if near:
         return invalid(field, f"is not known here. Did you mean {near[0]}?", did_you_mean=near[0])
     return invalid(field, f"is not known here. There are: {', '.join(names) or 'none'}.")
