@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from tenure.board.secrets import Secret
+from tenure.rules import todo_content
 from tenure.rules.todo import Origin, Shown
+
+NewTodo = todo_content.NewTodo
 
 
 class Source(NamedTuple):
@@ -16,21 +19,6 @@ class Source(NamedTuple):
 
 
 # --- asked ------------------------------------------------------------------------------------------------
-
-
-class NewTodo(NamedTuple):
-    """A todo to be made. `payload` is JSON as Python values; queue None: the target's first."""
-
-    title: str
-    queue: str | None = None
-    body: str = ""
-    payload: Any = None
-    priority: int = 0
-    not_before: int | None = None
-    depends_on: tuple[str, ...] = ()
-    idempotency_key: str | None = None
-    failures_cap: int | None = None
-    lapses_cap: int | None = None
 
 
 class Next(NamedTuple):

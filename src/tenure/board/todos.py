@@ -31,7 +31,7 @@ def create_many(tx: Tx, board: Board, caller: Caller, target: Endpoint, news: Se
     raise NotImplementedError
 
 
-def target_of(tx: Tx, worker: Worker, to: str | None) -> Endpoint:
+def target_of(tx: Tx, board: Board, worker: Worker, to: str | None) -> Endpoint:
     """Where a worker's `create_todo` goes: its own endpoint, or a target that its scope lists (B7a)."""
     raise NotImplementedError
 
@@ -53,7 +53,7 @@ def list_page(
     raise NotImplementedError
 
 
-def counts(tx: Tx, human: Human) -> list[Lane]:
+def counts(tx: Tx, board: Board, human: Human) -> list[Lane]:
     """How many todos stand in which state, by endpoint: live ones, and those ended in the last day."""
     raise NotImplementedError
 
