@@ -148,6 +148,17 @@ def test_r33_the_store_clock_steps_forward(job, cluster, log):
     assert sum(mark.count for mark in missed) >= 28
 
 
+def test_r33_what_was_jumped_over_is_recorded_at_once(job, cluster):
+    """A job of every second: before its next slot is won, and there is a hole that nobody asks about."""
+    c = cluster([job(when="1s")], 2)
+    c.advance(10.2)
+    c.store_skew_ms += 300_000
+    c.until(lambda: any("forward" in event.detail["why"] for event in c.heard("clock")))
+    c.advance(0.1)
+    missed = [mark for mark in c.marks("tick") if mark.why == "missed"]
+    assert sum(mark.count for mark in missed) >= 298
+
+
 def test_r33_the_store_clock_steps_back(job, cluster, log):
     """Nothing repeats, and health fails until it has caught up."""
     c = cluster([job(when="10s")], 2)

@@ -120,7 +120,7 @@ class Instance:
     async def _work(self) -> None:
         if self.started.is_set():  # it died and is restarted: what it may have lost is looked for
             self.clockwork.set_out()
-            self.watchman.recovery_due = True
+            self.watchman.recover_soon()
         await self._set_out()
         await self.clockwork.turn()
 
@@ -251,7 +251,7 @@ class Instance:
             return
         way = "forward" if step > 0 else "back"
         self.shared.emit("clock", why=f"the store's clock stepped {way}", by_ms=round(step))
-        self.watchman.recovery_due = True
+        self.watchman.recover_soon()
         if self.started.is_set():
             self.clockwork.set_out()
 
@@ -265,7 +265,7 @@ class Instance:
                 self.claims.ups += 1
                 self.shared.emit("store-up", down_ms=round(boot - since))
                 if boot - since > min((job.heartbeat_ms for job in self.jobs.values()), default=5_000):
-                    self.watchman.recovery_due = True
+                    self.watchman.recover_soon()
             self._tell_offset()
         elif self._down is None:
             self._down = (boot, error)

@@ -74,6 +74,11 @@ class Watchman:
             except StoreUnavailable:
                 pass  # told as store-down; the next round comes
 
+    def recover_soon(self) -> None:
+        """At once, before a newer slot is won and nobody asks any more what lay between."""
+        self.recovery_due = True
+        self._round_due.set()
+
     async def recover(self) -> None:
         """R28a: judge, and look at every job as on start; again on the next round if the store can't be reached."""
         self.recovery_due = self.claims.gave_up = False
@@ -150,9 +155,8 @@ class Watchman:
             before = self.shared.clock.boot()
             await self.shared.until(before + nap)
             if self.shared.clock.boot() - before > nap + slept_over:
-                self.recovery_due = True
                 self.keeper.judge()
-                self._round_due.set()
+                self.recover_soon()
             self.runner.forsake()
             if playing and self._stalled_since is None:
                 self._ping(playing)
