@@ -90,6 +90,12 @@ class Fleet:
                 return line
             self._passed.append(line)
 
+    def news(self, what, within=30.0, **facts):
+        """The next such line that is told from now on."""
+        self.drain()
+        self._passed = [line for line in self._passed if not _is(line, what, facts)]
+        return self.wait(what, within, **facts)
+
     def drain(self):
         """All that was told and not yet waited for."""
         with contextlib.suppress(queue.Empty):

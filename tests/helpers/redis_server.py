@@ -75,10 +75,10 @@ def until(condition, seconds=20.0):
 class Server:
     """A private server on a unix socket, or with `port` on loopback too. `settings` are those of its configuration."""
 
-    def __init__(self, kind, folder, port=0, **settings):
+    def __init__(self, kind, folder, port=0, env=None, **settings):
         self.kind, self.folder, self.port = kind, Path(folder), port
         self.settings = {"save": "", "appendonly": "no", "repl-diskless-sync-delay": "0", **settings}
-        self.env = {}
+        self.env = env or {}
         self.process = None
 
     @property
