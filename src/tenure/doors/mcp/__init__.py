@@ -1,0 +1,19 @@
+"""The board's MCP door: agents claim, heartbeat and complete by the Model Context Protocol, in both its generations.
+
+It knows the use cases of `board` and the spelling of `doors/wire`, and no rule. `mcp_app` makes the app that
+`serve.py` mounts at `/mcp/{slug}`.
+"""
+
+from __future__ import annotations
+
+from tenure.board.board import Board
+from tenure.doors.mcp.door import Door
+
+__all__ = ["Door", "mcp_app"]
+
+
+def mcp_app(board: Board) -> Door:
+    """The ASGI app of `/mcp/{slug}`. Serve it inside `async with app.open():`, `app.drain()` it before the end."""
+    from importlib.metadata import version
+
+    return Door(board, version("tenure"))

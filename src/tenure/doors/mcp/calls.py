@@ -1,0 +1,128 @@
+"""The calls that are open on this server: waiting ones and streams. What ends them, and how many there may be.
+
+A call ends when its client hangs up or cancels it, and when this server is asked to stop or has gone deaf. It must
+not know what a call does, nor any rule.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from starlette.types import Message, Receive
+
+from tenure.board.access import Worker
+from tenure.board.board import Board
+from tenure.board.database import Tx
+from tenure.board.refused import Refused
+from tenure.board.secrets import Secret, digest
+from tenure.rules.refusal import Refusal
+
+# So many streams and waiting calls one endpoint may have open on one server.
+OPEN_LIMIT: Final = 200
+TOO_MANY: Final = Refusal(
+    "rate_limited",
+    f"This endpoint has {OPEN_LIMIT} streams and waiting calls open. Close some, or try again in a moment.",
+    {"retry_after_seconds": 5},
+)
+DEAF: Final = Refusal(
+    "unavailable",
+    "This server can't hear of changes at the moment, so it opens no stream. Try again in a moment.",
+    {"retry_after_seconds": 2},
+)
+
+
+class Call:
+    """One request of an endpoint: who sent it, and whether anyone still waits for its answer."""
+
+    def __init__(self, worker: Worker, credential: str, slug: str) -> None:
+        self.worker, self.credential, self.slug = worker, Secret(credential), slug
+        self.gone = asyncio.Event()
+
+    def hearing(self, receive: Receive) -> Receive:
+        """`receive`, by which the call learns that its client hung up."""
+
+        async def heard() -> Message:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.gone.set()
+            return message
+
+        return heard
+
+
+class Calls:
+    """The open calls of this server."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._open: set[Call] = set()
+        self._each: Counter[str] = Counter()
+        self._keys: dict[str, Call] = {}
+        self.draining = False
+        board.notices.on_deaf.append(self.end)
+
+    @contextlib.contextmanager
+    def opened(self, call: Call) -> Iterator[None]:
+        """Count `call` as open and end it with the others. Raises Refused when its endpoint has too many."""
+        endpoint = call.worker.endpoint.id
+        if self._each[endpoint] >= OPEN_LIMIT:
+            raise Refused(TOO_MANY)
+        if self.draining:
+            call.gone.set()
+        self._open.add(call)
+        self._each[endpoint] += 1
+        try:
+            yield
+        finally:
+            self._open.discard(call)
+            self._each[endpoint] -= 1
+            if not self._each[endpoint]:
+                del self._each[endpoint]
+
+    @contextlib.asynccontextmanager
+    async def cancellable(self, call: Call, session: str, request_id: object):  # type: ignore[no-untyped-def]
+        """While the block lasts, `cancel` with the same session and request id ends `call`, on whatever server."""
+        key = _key(call, session, request_id)
+        self._keys[key] = call
+        with self._board.notices.ear(("cancel", key)) as ear:
+
+            async def told() -> None:
+                await ear.wait()
+                call.gone.set()
+
+            task = asyncio.create_task(told())
+            try:
+                yield
+            finally:
+                task.cancel()
+                self._keys.pop(key, None)
+
+    async def cancel(self, call: Call, session: str, request_id: object) -> None:
+        """End the waiting call of this endpoint, session and request id: here, or by a notice on another server."""
+        key = _key(call, session, request_id)
+        if (waiting := self._keys.get(key)) is not None:
+            waiting.gone.set()
+        elif self._board.database.postgres:
+            await self._board.database.write(_tell, key)
+
+    def end(self) -> None:
+        """End every open call: clients of streams come back, those that wait are told that there is nothing."""
+        for call in tuple(self._open):
+            call.gone.set()
+
+    def drain(self) -> None:
+        """End every open call, and each later one at once: this server stops."""
+        self.draining = True
+        self.end()
+
+
+def _tell(tx: Tx, key: str) -> None:
+    tx.notify("cancel", key)
+
+
+def _key(call: Call, session: str, request_id: object) -> str:
+    return digest(f"{call.worker.endpoint.id} {session} {request_id!r}")[:40]

@@ -1,0 +1,215 @@
+"""The ASGI app of `/mcp/{slug}`: who may come in, in which generation of the protocol, and who answers.
+
+Sessions are kept nowhere: every POST carries the credential that says who asks, so that any server answers any of
+them and a restart loses none. The session id that handshake clients want is drawn and forgotten; it has no authority,
+and only tells apart which of an endpoint's calls a cancellation means. Verbs stand in `doors/wire`, words in `words`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from tenure.board.access import UNAUTHENTICATED, worker_by_credential
+from tenure.board.board import Board
+from tenure.board.refused import Refused
+from tenure.doors.mcp import streams, tools
+from tenure.doors.mcp.calls import DEAF, Call, Calls
+from tenure.doors.wire.refusals import PROBLEM, STATUS, problem
+from tenure.doors.wire.strict import NotJson, parse
+from tenure.rules.refusal import Refusal
+
+BODY_BYTES: Final = 4 * 1024 * 1024
+TOO_LARGE: Final = Refusal("payload_too_large", f"A request may have {BODY_BYTES} bytes at most.")
+SESSION: Final = b"mcp-session-id"
+
+_SLUG: Final = re.compile(r".*/mcp/([^/]+)/?")
+_BEARER: Final = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Door:
+    """The MCP door of one server. `async with door.open():` around its serving; `drain()` before it stops."""
+
+    def __init__(self, board: Board, version: str) -> None:
+        self._board = board
+        self.calls = Calls(board)
+        self._guard = TransportSecurityMiddleware(allowed(board.settings.public_url))
+        server = tools.server(board, version)
+        # What waits is answered by a stream, which tells when its client hangs up; the rest by one JSON body, at less
+        # than half the cost.
+        self._quick = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
+        self._waiting = StreamableHTTPSessionManager(server, stateless=True)
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """What must run while requests are answered."""
+        async with self._quick.run(), self._waiting.run():
+            yield
+
+    def drain(self) -> None:
+        """End all streams and waiting calls, the latter with a clean "nothing". This server stops."""
+        self.calls.drain()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        try:
+            respond = await self._let_in(scope, receive)
+        except Refused as refused:
+            respond = refusal_response(refused.refusal)
+        if isinstance(respond, Response):
+            await respond(scope, receive, send)
+            return
+        await self._answer(respond, scope, receive, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive) -> Call | Response:
+        """Host and Origin first, then the credential: whoever has none learns nothing more."""
+        if (stranger := await self._guard.validate_request(Request(scope))) is not None:
+            return stranger
+        path, given = _SLUG.fullmatch(scope["path"]), Headers(scope=scope).getlist("authorization")
+        bearer = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+        if path is None or bearer is None:
+            raise Refused(UNAUTHENTICATED)
+        slug, credential = path[1], bearer[1]
+        return Call(
+            await self._board.database.read(worker_by_credential, self._board, credential, slug), credential, slug
+        )
+
+    async def _answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        version, method = headers.get("mcp-protocol-version"), scope["method"]
+        handshake = version in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
+        try:
+            if method == "GET" and handshake:
+                await self._stream(call, headers, receive, send)
+            elif method == "POST":
+                await self._post(call, scope, receive, send, headers, handshake=handshake)
+            else:
+                await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
+        except Refused as refused:
+            await refusal_response(refused.refusal)(scope, receive, send)
+
+    async def _stream(self, call: Call, headers: Headers, receive: Receive, send: Send) -> None:
+        if not self._board.notices.connected:
+            raise Refused(DEAF)
+        with self.calls.opened(call):
+            await streams.get_stream(self._board, call, headers.get("last-event-id"), receive, send)
+
+    async def _post(
+        self, call: Call, scope: Scope, receive: Receive, send: Send, headers: Headers, *, handshake: bool
+    ) -> None:
+        body = await _body(receive)
+        try:
+            message = parse(body)
+        except NotJson as error:
+            await _error(None, PARSE_ERROR, f"Parse error: the body {error}.")(scope, receive, send)
+            return
+        if not isinstance(message, dict):
+            await _error(None, INVALID_REQUEST, "The body must be one JSON-RPC message.")(scope, receive, send)
+            return
+        if not handshake and (call.worker.endpoint.mcp_era or self._board.settings.mcp_era) == "handshake":
+            await _unsupported(message.get("id"), headers["mcp-protocol-version"])(scope, receive, send)
+            return
+        session, params = headers.get("mcp-session-id", ""), message.get("params")
+        if handshake and message.get("method") == "notifications/cancelled" and "id" not in message:
+            if session and isinstance(params, dict):
+                await self.calls.cancel(call, session, params.get("requestId"))
+            await Response(status_code=202)(scope, receive, send)
+            return
+        scope = {**scope, tools.CALL: call}
+        replayed = _replay(body, call.hearing(receive))
+        if not tools.waits(message):
+            await self._quick.handle_request(scope, replayed, _with_session(message, send))
+            return
+        with self.calls.opened(call):
+            async with contextlib.AsyncExitStack() as stack:
+                if handshake and session:
+                    await stack.enter_async_context(self.calls.cancellable(call, session, message.get("id")))
+                await self._waiting.handle_request(scope, replayed, send)
+
+
+def allowed(public_url: str) -> TransportSecuritySettings:
+    """The hosts and origins that may be named: this machine's own, and the address that the board is known by."""
+    public = urlsplit(public_url)
+    hosts = [*_LOOPBACK, *(f"{host}:*" for host in _LOOPBACK), public.netloc]
+    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts[:-1]]
+    return TransportSecuritySettings(
+        allowed_hosts=hosts, allowed_origins=[*origins, f"{public.scheme}://{public.netloc}"]
+    )
+
+
+def refusal_response(refusal: Refusal) -> Response:
+    """A refusal as an HTTP answer: before a request is understood there is no tool's result to put it in."""
+    headers = {}
+    if refusal.code == "unauthenticated":
+        headers["www-authenticate"] = 'Bearer realm="tenure"'
+    if "retry_after_seconds" in refusal.details:
+        headers["retry-after"] = str(refusal.details["retry_after_seconds"])
+    return Response(json.dumps(problem(refusal)), STATUS[refusal.code], headers, PROBLEM)
+
+
+async def _body(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return b""
+        body += message.get("body", b"")
+        if len(body) > BODY_BYTES:
+            raise Refused(TOO_LARGE)
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that hands out the body that was read, and then what comes after it."""
+    first: deque[Message] = deque([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def replayed() -> Message:
+        return first.popleft() if first else await receive()
+
+    return replayed
+
+
+def _with_session(message: dict[str, Any], send: Send) -> Send:
+    """For the answer to `initialize`: a session id, without which handshake clients open no stream."""
+    if message.get("method") != "initialize":
+        return send
+
+    async def sent(part: Message) -> None:
+        if part["type"] == "http.response.start" and part["status"] == 200:
+            headers = [*part["headers"], (SESSION, secrets.token_hex(16).encode())]
+            part = {**part, "headers": headers}
+        await send(part)
+
+    return sent
+
+
+def _error(request_id: Any, code: int, message: str, data: Any = None) -> Response:
+    """A JSON-RPC error that is answered with HTTP 400."""
+    error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+    return Response(
+        json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}), 400, media_type="application/json"
+    )
+
+
+def _unsupported(request_id: Any, requested: str) -> Response:
+    """What makes a client of the new generation fall back to the handshake, in which it hears of edits."""
+    data = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": requested}
+    known = request_id if isinstance(request_id, str | int) else None
+    return _error(known, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)
