@@ -132,7 +132,7 @@ endpoints = sa.Table(
     _owner("agents"),
     _text("queues"),  # JSON arrays of names
     _text("verbs"),
-    _text("targets"),  # ids of endpoints
+    _text("targets"),  # slugs of endpoints of the same human
     sa.Column("webhook_ceiling", sa.Integer, nullable=False),
     _text("state"),
     _text("origin"),
@@ -188,7 +188,9 @@ todos = sa.Table(
     _time("order_ms"),
     _count("priority"),
     _time("not_before", nullable=True),
-    _count("blockers"),
+    _count("blockers"),  # how many of those it depends on are not done
+    # Others wait, or have waited, for this one: who completes it under its lock sees whether to look for them.
+    sa.Column("needed", sa.Boolean(create_constraint=False), nullable=False, server_default=sa.text("false")),
     _text("idempotency_key", nullable=True),
     _text("content_hash"),
     _count("attempts"),
@@ -260,6 +262,7 @@ claims = sa.Table(
     sa.UniqueConstraint("todo", "attempt"),
     # `expires` stands in no index, so that heartbeats stay cheap; the reaper reads this one, and it is small.
     _partial("uq_claims_open", "todo", where="ended IS NULL", unique=True),
+    _partial("ix_claims_held", "endpoint", "worker", where="ended IS NULL"),
     postgresql_with={"fillfactor": "80"},
 )  # fmt: skip
 notes = sa.Table(

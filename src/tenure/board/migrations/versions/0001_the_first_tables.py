@@ -228,6 +228,7 @@ def upgrade() -> None:
         sa.Column("priority", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("not_before", sa.BigInteger(), nullable=True),
         sa.Column("blockers", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("needed", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=True),
         sa.Column("content_hash", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
@@ -363,6 +364,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_claims")),
         sa.UniqueConstraint("todo", "attempt", name=op.f("uq_claims_todo_attempt")),
         postgresql_with={"fillfactor": "80"},
+    )
+    op.create_index(
+        "ix_claims_held",
+        "claims",
+        ["endpoint", "worker"],
+        unique=False,
+        postgresql_where=sa.text("ended IS NULL"),
+        sqlite_where=sa.text("ended IS NULL"),
     )
     op.create_index(
         "uq_claims_open",
