@@ -116,19 +116,21 @@ def worker_by_credential(tx: Tx, board: Board, credential: str, slug: str | None
     return Worker(found, row.secret_id)
 
 
-def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False) -> Endpoint:
-    """The human's endpoint by slug or id; `lock` keeps others from changing or ending it. Raises Refused(MISSING)."""
+def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False, end: bool = False) -> Endpoint:
+    """The human's endpoint by slug or id. Raises Refused(MISSING).
+
+    lock: others may not change or end it until the commit; end: nor may its workers' calls go on meanwhile.
+    """
     table = tables.endpoints
     statement = sa.select(*ENDPOINT, tx.clock().label("now")).where(
         sa.or_(table.c.slug == ref, table.c.id == ref), table.c.human == human.id
     )
-    if lock and tx.postgres:
-        # Weaker than what ends an endpoint takes: workers go on claiming while their human edits.
-        statement = statement.with_for_update(key_share=True, of=table)
+    if (lock or end) and tx.postgres:
+        statement = statement.with_for_update(key_share=not end, of=table)
     row = tx.one(statement) if storable(ref) else None
     if row is None:
         raise Refused(MISSING)
-    return endpoint_from(row, tx.now() if lock else row.now)
+    return endpoint_from(row, tx.now() if lock or end else row.now)
 
 
 def writable(endpoint: Endpoint, now: int) -> None:

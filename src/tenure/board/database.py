@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
 from tenure.board.refused import Refused
@@ -45,7 +46,7 @@ class Tx:
     """One transaction of one use case. Not to be kept beyond it, nor used by two threads."""
 
     def __init__(self, connection: sa.Connection, offset_ms: Callable[[], int], *, writes: bool) -> None:
-        self.connection, self._offset_ms, self.writes = connection, offset_ms, writes
+        self.connection, self.offset_ms, self.writes = connection, offset_ms, writes
         self.postgres = connection.dialect.name == "postgresql"
         self.notices: list[Notice] = []
         self.started = False
@@ -53,12 +54,12 @@ class Tx:
     def now(self) -> int:
         """Whole milliseconds since the epoch by the database's clock, as of this call, not of the beginning (B15)."""
         if self.postgres:
-            return int(self.execute(_CLOCK).scalar_one()) + self._offset_ms()
-        return time.time_ns() // 1_000_000 + self._offset_ms()  # SQLite has no other clock than its machine's
+            return int(self.execute(_CLOCK).scalar_one()) + self.offset_ms()
+        return time.time_ns() // 1_000_000 + self.offset_ms()  # SQLite has no other clock than its machine's
 
     def clock(self) -> sa.ColumnElement[int]:
         """`now` as a column, for a statement that is to bring it along: one round trip less."""
-        return _CLOCK_COLUMN + self._offset_ms() if self.postgres else sa.literal(self.now(), sa.BigInteger)
+        return _CLOCK_COLUMN + self.offset_ms() if self.postgres else sa.literal(self.now(), sa.BigInteger)
 
     def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
         """Run one statement; a list of parameters runs it once for each."""
@@ -73,6 +74,12 @@ class Tx:
     def all(self, statement: sa.Executable, parameters: Any = None) -> list[sa.Row[Any]]:
         """All rows."""
         return list(self.execute(statement, parameters))
+
+    def insert_new(self, table: sa.Table, **values: Any) -> bool:
+        """Insert a row unless a unique key of it is taken; whether it was."""
+        insert = postgresql.insert if self.postgres else sqlite.insert
+        statement = insert(table).values(**values).on_conflict_do_nothing().returning(sa.literal(1))
+        return self.one(statement) is not None
 
     def notify(self, kind: str, key: str) -> None:
         """Tell every server, with the commit, that something about `key` is worth looking at. A hint, never a fact."""

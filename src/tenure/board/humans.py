@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from tenure.board import audit, ids, tables
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.refused import Refused
+from tenure.board.refused import Refused, granted
 from tenure.rules import endpoints as rules
-from tenure.rules.refusal import Refusal, conflict
+from tenure.rules.refusal import conflict
 
 
 class Person(NamedTuple):
@@ -29,9 +29,7 @@ class Person(NamedTuple):
 
 def add(tx: Tx, board: Board, name: str) -> Person:
     """Add a human without a password: a sign-in link, or a password, lets them in. Raises Refused."""
-    checked = rules.label(name, "name")
-    if isinstance(checked, Refusal):
-        raise Refused(checked)
+    checked = granted(rules.label(name, "name"))
     if tx.one(sa.select(tables.humans.c.id).where(tables.humans.c.name == checked)) is not None:
         raise Refused(conflict(f"There is a human of the name {checked} already; choose another.", "name_taken"))
     now = tx.now()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tenure.errors import TenureError
 from tenure.rules.refusal import Refusal
+
+T = TypeVar("T")
 
 
 class Refused(TenureError):
@@ -12,3 +16,10 @@ class Refused(TenureError):
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
         super().__init__(refusal.message)
+
+
+def granted(answer: T | Refusal) -> T:
+    """The answer of a rule, or Refused with what it refused."""
+    if isinstance(answer, Refusal):
+        raise Refused(answer)
+    return answer

@@ -32,6 +32,9 @@ QUEUES: Final = 32
 TARGETS: Final = 32
 WEBHOOKS_DEFAULT: Final = 5
 WEBHOOKS_LIMIT: Final = 100
+PASSWORD_CHARS: Final = (10, 1_000)
+# A human's own override of presence has no cap but what a calendar can hold.
+PRESENCE_LIMIT_SECONDS: Final = 10 * 366 * 86_400
 REQUEST_ID_CHARS: Final = (16, 64)
 
 # Calls (B32, B33, B41a).

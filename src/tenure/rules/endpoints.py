@@ -37,9 +37,12 @@ OWN: Final = (
 # Outside the allowlist: every endpoint has them.
 SELF: Final = ("whoami", "clock_in", "clock_out", "presence")
 ALL: Final = DRAIN + PRODUCE + OWN
+# What vending grants where no verbs are named: quick vend, REST and the command line (B23).
+DEFAULT_VERBS: Final = ALL
 # What a friend may be given: settings are the approver's (B39).
 GRANTABLE: Final = DRAIN + PRODUCE
 
+ERAS: Final[tuple[Era, ...]] = ("handshake", "both")
 DEFAULT_QUEUE: Final = "inbox"
 # An endpoint's end is told of from so long before on (B24).
 ENDING_MS: Final = DAY
@@ -118,7 +121,7 @@ def default_lease(value: object) -> int | Refusal | None:
 
 
 class Scope(NamedTuple):
-    """What an endpoint may do: fixed when it is vended (B20). `targets` are slugs here, ids in the database."""
+    """What an endpoint may do: fixed when it is vended (B20). `targets` are slugs, which never change."""
 
     queues: tuple[str, ...]
     verbs: tuple[str, ...]

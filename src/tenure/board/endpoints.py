@@ -1,0 +1,395 @@
+"""Endpoints: vended, edited where they may be, rotated and ended. A human's, and an endpoint's own few settings.
+
+Scope is fixed when an endpoint is vended; what can be edited in place is its default lease, presence, shift, display
+name and revision of MCP, and nothing else (B22).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import sqlalchemy as sa
+
+from tenure.board import agents, audit, tables, todos
+from tenure.board.access import (
+    ENDPOINT,
+    Endpoint,
+    Human,
+    Worker,
+    endpoint_from,
+    endpoint_of,
+    writable,
+)
+from tenure.board.board import Board
+from tenure.board.database import Tx
+from tenure.board.ids import new
+from tenure.board.refused import Refused, granted
+from tenure.board.secrets import Secret, digest, draw
+from tenure.rules import bounds, presence
+from tenure.rules import endpoints as rules
+from tenure.rules.instant import iso
+from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
+
+_ENDINGS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no vowels: no words by chance
+STALE: Final = Refusal(
+    "precondition_failed", "The endpoint was changed since it was read. Read it again, and decide again."
+)
+
+
+class Vended(NamedTuple):
+    """An endpoint and its new credential, on its one way out."""
+
+    endpoint: Endpoint
+    credential: Secret
+
+
+class Credential(NamedTuple):
+    """What can be told of a credential: the end of it, and until when it is valid (None: as long as the endpoint)."""
+
+    id: str
+    hint: str
+    created: int
+    seen: int | None
+    expires: int | None
+
+
+class LeaseSetting(NamedTuple):
+    """An endpoint's default lease: what is stored, what holds and whose it is, and the bounds (B31)."""
+
+    default_lease_ttl_seconds: int | None
+    effective: rules.Effective
+    minimum: int = bounds.LEASE_FLOOR_SECONDS
+    maximum: int = bounds.LEASE_CAP_SECONDS
+
+
+# --- a human's --------------------------------------------------------------------------------------------
+
+
+def vend(
+    tx: Tx,
+    board: Board,
+    human: Human,
+    *,
+    name: str,
+    agent: str | None = None,
+    queues: Sequence[str] = (),
+    verbs: Sequence[str] = rules.DEFAULT_VERBS,
+    targets: Sequence[str] = (),
+    webhook_ceiling: int = bounds.WEBHOOKS_DEFAULT,
+    default_lease: object = None,
+    expires: int | None = None,
+) -> Vended:
+    """A new endpoint of the human, with a credential that is shown this once. `agent`: by name; default: as `name`."""
+    scope = granted(rules.scope(queues, verbs, targets, webhook_ceiling))
+    endpoint = make(tx, board, human, name, agent or name, scope, default_lease, expires)
+    credential = mint(tx, endpoint, tx.now())
+    return Vended(endpoint, credential)
+
+
+def get(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
+    """The human's endpoint, by slug or id. Raises Refused(MISSING)."""
+    return endpoint_of(tx, human, ref)
+
+
+def list_all(tx: Tx, board: Board, human: Human) -> list[Endpoint]:
+    """The human's endpoints, newest first; ended ones too."""
+    table = tables.endpoints
+    statement = sa.select(*ENDPOINT).where(table.c.human == human.id).order_by(table.c.created.desc(), table.c.id)
+    now = tx.now()
+    return [endpoint_from(row, now) for row in tx.all(statement)]
+
+
+def credentials(tx: Tx, board: Board, human: Human, ref: str) -> list[Credential]:
+    """The credentials of an endpoint that are valid, the newest first."""
+    endpoint, table = endpoint_of(tx, human, ref), tables.credentials
+    statement = sa.select(*(table.c[name] for name in Credential._fields)).where(table.c.endpoint == endpoint.id)
+    now = tx.now()
+    rows = [Credential._make(row) for row in tx.all(statement.order_by(table.c.id.desc()))]
+    return [row for row in rows if row.expires is None or now < row.expires]
+
+
+def edit_lease(
+    tx: Tx, board: Board, human: Human, ref: str, value: object, revisions: Collection[int] | None = None
+) -> Endpoint:
+    """Set or, with None, reset the default lease. Refused in this order (B42): reach, state, `revisions`, value.
+
+    revisions: those that the caller knows (If-Match); None: any will do.
+    """
+    endpoint, now = _to_edit(tx, human, ref)
+    if revisions is not None and endpoint.revision not in revisions:
+        raise Refused(STALE)
+    return _set_lease(tx, human, endpoint, value, now)
+
+
+def set_display_name(tx: Tx, board: Board, human: Human, ref: str, name: str) -> Endpoint:
+    """Another name for people; the slug stays."""
+    endpoint, now = _to_edit(tx, human, ref)
+    return _edit(tx, human, endpoint, now, "rename", name=granted(rules.label(name, "name")))
+
+
+def set_era(tx: Tx, board: Board, human: Human, ref: str, era: rules.Era | None) -> Endpoint:
+    """Which generations of MCP the endpoint speaks; None: as the server."""
+    endpoint, now = _to_edit(tx, human, ref)
+    if era not in (None, *rules.ERAS):
+        raise Refused(invalid("mcp_era", f"must be one of {', '.join(rules.ERAS)}, or null for the server's."))
+    return _edit(tx, human, endpoint, now, "edit", tell=True, mcp_era=era)
+
+
+def set_presence(
+    tx: Tx, board: Board, human: Human, ref: str, value: presence.Value | None, seconds: int | None = None
+) -> Endpoint:
+    """Override the shift, for so long or until its next boundary; None ends the override (B36)."""
+    endpoint, now = _to_edit(tx, human, ref)
+    if value not in (None, "in", "out"):
+        raise Refused(invalid("presence", "must be in, out, or null to end what overrides the shift."))
+    if seconds is not None and (type(seconds) is not int or not 1 <= seconds <= bounds.PRESENCE_LIMIT_SECONDS):
+        raise Refused(invalid("for", "must be a whole number of seconds, 1 or more, of ten years at most."))
+    asked = None if seconds is None else seconds * 1000
+    until = presence.override_until(asked, endpoint.shift, now) if value else None
+    return _edit(tx, human, endpoint, now, "presence", override=value, override_until=until)
+
+
+def set_shift(tx: Tx, board: Board, human: Human, ref: str, shift: str | None) -> Endpoint:
+    """Give the endpoint a weekly shift, or none. It is the newest word: an override ends with it (B37)."""
+    endpoint, now = _to_edit(tx, human, ref)
+    if shift is not None:
+        shift = " ".join(shift.split())
+        granted(presence.read_shift(shift))
+    return _edit(tx, human, endpoint, now, "shift", shift=shift, override=None, override_until=None)
+
+
+def rotate(tx: Tx, board: Board, human: Human, ref: str, overlap_seconds: int = 0) -> Vended:
+    """A new credential; the one before stays valid for the overlap, and no third is (B21)."""
+    endpoint, now = _to_edit(tx, human, ref)
+    if type(overlap_seconds) is not int or not 0 <= overlap_seconds <= rules.OVERLAP_LIMIT_SECONDS:
+        limit = rules.OVERLAP_LIMIT_SECONDS
+        raise Refused(invalid("overlap_seconds", f"must be a whole number of seconds from 0 to {limit} (24 hours)."))
+    if endpoint.origin == "friend":
+        raise Refused(
+            conflict("Its credential is your friend's alone. Allow one more collect instead.", "friend_endpoint")
+        )
+    end_credentials(tx, endpoint, now, overlap_seconds * 1000)
+    credential = mint(tx, endpoint, now)
+    told = f"credential of {endpoint.slug} rotated; the one before is valid for another {overlap_seconds} s"
+    audit.write(tx, human.id, human, "rotate", ("endpoint", endpoint.id), told, now)
+    return Vended(_edited(tx, endpoint, now), credential)
+
+
+def revoke(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
+    """End the endpoint at once: its claims and todos with it (B25). A second time: 409 with its state."""
+    endpoint = endpoint_of(tx, human, ref, end=True)
+    now = tx.now()
+    writable(endpoint, now)
+    end(tx, board, human, endpoint, "revoked", now)
+    return endpoint._replace(state="revoked", ended=now, revision=endpoint.revision + 1)
+
+
+# --- the endpoint's own -----------------------------------------------------------------------------------
+
+
+def get_default_lease(tx: Tx, board: Board, worker: Worker) -> LeaseSetting:
+    """The caller's own default lease."""
+    default = worker.endpoint.default_lease_ttl_seconds
+    return LeaseSetting(default, rules.effective(default))
+
+
+def set_default_lease(tx: Tx, board: Board, worker: Worker, value: object) -> LeaseSetting:
+    """Set the caller's own default lease; no other endpoint can be named (B31)."""
+    endpoint, now = _own(tx, worker)
+    edited = _set_lease(tx, worker, endpoint, value, now)
+    return LeaseSetting(edited.default_lease_ttl_seconds, edited.effective)
+
+
+def clock_in(tx: Tx, board: Board, worker: Worker, seconds: object = None) -> Endpoint:
+    """Be in, for an hour or as long as asked, eight hours at most, until the shift's next boundary at most (B36)."""
+    endpoint, now = _own(tx, worker)
+    until = presence.override_until(granted(presence.clock_in_ms(seconds)), endpoint.shift, now)
+    return _edit(tx, worker, endpoint, now, "", override="in", override_until=until)
+
+
+def clock_out(tx: Tx, board: Board, worker: Worker) -> Endpoint:
+    """Be out until the shift's next boundary, or until clocked in."""
+    endpoint, now = _own(tx, worker)
+    until = presence.override_until(None, endpoint.shift, now)
+    return _edit(tx, worker, endpoint, now, "", override="out", override_until=until)
+
+
+# --- for friends, and for the reaper ----------------------------------------------------------------------
+
+
+def make(
+    tx: Tx,
+    board: Board,
+    human: Human,
+    name: str,
+    agent: str,
+    scope: rules.Scope,
+    default_lease: object = None,
+    expires: int | None = None,
+    origin: Literal["own", "friend"] = "own",
+) -> Endpoint:
+    """A new endpoint, as yet without a credential."""
+    label = granted(rules.label(name, "name"))
+    lease = granted(rules.default_lease(default_lease))
+    now = tx.now()
+    granted(rules.expiry(expires, now))
+    values: dict[str, Any] = {
+        "name": label,
+        "human": human.id,
+        "queues": json.dumps(scope.queues),
+        "verbs": json.dumps(scope.verbs),
+        "targets": json.dumps(_slugs(tx, human, scope.targets)),
+        "webhook_ceiling": scope.webhook_ceiling,
+        "state": "active",
+        "origin": origin,
+        "default_lease_ttl_seconds": lease,
+        "created": now,
+        "expires": expires,
+        "agent": agents.named(tx, board, human, agent).id,
+    }
+    endpoint_id = str(uuid.uuid4())
+    while not tx.insert_new(tables.endpoints, id=endpoint_id, slug=_slug(label), **values):
+        pass  # the slug was taken
+    until = f"until {iso(expires)}" if expires is not None else "until revoked"
+    endpoint = endpoint_of(tx, human, endpoint_id)
+    told = f"endpoint {endpoint.slug} vended, {until}: {', '.join(scope.verbs)} on {', '.join(scope.queues)}"
+    audit.write(tx, human.id, human, "vend", ("endpoint", endpoint_id), told, now)
+    tx.notify("board", human.id)
+    return endpoint
+
+
+def mint(tx: Tx, endpoint: Endpoint, now: int) -> Secret:
+    """A new credential for the endpoint."""
+    credential = draw("endpoint")
+    clear = credential.reveal()
+    tx.execute(
+        sa.insert(tables.credentials).values(
+            id=new("cr", now), endpoint=endpoint.id, hash=digest(clear), hint=clear[-4:], created=now
+        )
+    )
+    return credential
+
+
+def end_credentials(tx: Tx, endpoint: Endpoint, now: int, overlap_ms: int = 0) -> None:
+    """The newest credential ends after the overlap, and any before it now."""
+    table = tables.credentials
+    mine = table.c.endpoint == endpoint.id
+    tx.execute(sa.update(table).where(mine, table.c.expires > now).values(expires=now))
+    tx.execute(sa.update(table).where(mine, table.c.expires.is_(None)).values(expires=now + overlap_ms))
+    tx.notify("ended", endpoint.id)  # whoever came in by one that has ended must go
+
+
+def end(
+    tx: Tx,
+    board: Board,
+    actor: Human | None,
+    endpoint: Endpoint,
+    how: Literal["revoked", "expired"],
+    now: int,
+) -> None:
+    """End an endpoint whose row is locked, and all that hangs on it."""
+    table = tables.endpoints
+    values = {"state": how, "ended": now, "revision": table.c.revision + 1}
+    tx.execute(sa.update(table).where(table.c.id == endpoint.id).values(values))
+    todos.end_endpoint(tx, board, endpoint, how, now)
+    friendships = tables.friendships
+    tx.execute(
+        sa.update(friendships)
+        .where(friendships.c.endpoint == endpoint.id, friendships.c.state == "approved")
+        .values(state="ended", ended=now, collect_until=None)
+    )
+    action = "revoke" if how == "revoked" else "expire"
+    audit.write(tx, endpoint.human, actor, action, ("endpoint", endpoint.id), f"endpoint {endpoint.slug} {how}", now)
+    tx.notify("ended", endpoint.id)
+    tx.notify("board", endpoint.human)
+
+
+def expire_due(tx: Tx, board: Board, limit: int = 20) -> int:
+    """End endpoints whose time has come; how many. The rest is left for the next call, and for other servers."""
+    table, now = tables.endpoints, tx.now()
+    due = sa.select(*ENDPOINT).where(table.c.state == "active", table.c.expires <= now).limit(limit)
+    rows = tx.all(due.with_for_update(skip_locked=True, of=table) if tx.postgres else due)
+    for row in rows:
+        end(tx, board, None, endpoint_from(row, now), "expired", now)
+    return len(rows)
+
+
+# --- common -----------------------------------------------------------------------------------------------
+
+
+def _to_edit(tx: Tx, human: Human, ref: str) -> tuple[Endpoint, int]:
+    """The human's endpoint, locked and not ended, and the time. Raises Refused."""
+    endpoint = endpoint_of(tx, human, ref, lock=True)
+    now = tx.now()
+    writable(endpoint, now)
+    return endpoint, now
+
+
+def _own(tx: Tx, worker: Worker) -> tuple[Endpoint, int]:
+    """The worker's endpoint as it is now, locked; another call may have edited it since the credential was read."""
+    table = tables.endpoints
+    statement = sa.select(*ENDPOINT).where(table.c.id == worker.endpoint.id, table.c.human == worker.endpoint.human)
+    row = tx.one(statement.with_for_update(key_share=True, of=table) if tx.postgres else statement)
+    if row is None:
+        raise Refused(MISSING)
+    now = tx.now()
+    endpoint = endpoint_from(row, now)
+    writable(endpoint, now)
+    return endpoint, now
+
+
+def _set_lease(tx: Tx, actor: Human | Worker, endpoint: Endpoint, value: object, now: int) -> Endpoint:
+    lease = granted(rules.default_lease(value))
+    return _edit(tx, actor, endpoint, now, "edit", tell=True, default_lease_ttl_seconds=lease)
+
+
+def _edit(
+    tx: Tx, actor: Human | Worker, endpoint: Endpoint, now: int, action: str, *, tell: bool = False, **values: Any
+) -> Endpoint:
+    """Store the values; what is stored already changes nothing and tells nobody (B30).
+
+    action: for the audit, "" for none; tell: what agents read of the endpoint is another text now.
+    """
+    changed = {name: value for name, value in values.items() if getattr(endpoint, name) != value}
+    if not changed:
+        return endpoint
+    if action:
+        told = "; ".join(f"{name} {_told(getattr(endpoint, name))} → {_told(value)}" for name, value in changed.items())
+        summary = f"endpoint {endpoint.slug}: {told}"
+        audit.write(tx, endpoint.human, actor, action, ("endpoint", endpoint.id), summary, now)
+    if tell:
+        tx.notify("endpoint", endpoint.id)
+    if "override" in changed or "shift" in changed:
+        tx.notify("todo", endpoint.id)  # who waits may have come in
+    return _edited(tx, endpoint, now, **changed)
+
+
+def _edited(tx: Tx, endpoint: Endpoint, now: int, **changed: Any) -> Endpoint:
+    table = tables.endpoints
+    revision = endpoint.revision + 1
+    tx.execute(sa.update(table).where(table.c.id == endpoint.id).values(revision=revision, **changed))
+    tx.notify("board", endpoint.human)
+    return endpoint._replace(revision=revision, **changed)
+
+
+def _told(value: object) -> str:
+    return "default" if value is None else str(value)
+
+
+def _slug(name: str) -> str:
+    return rules.slug(name, "".join(secrets.choice(_ENDINGS) for _ in range(4)))
+
+
+def _slugs(tx: Tx, human: Human, targets: Sequence[str]) -> list[str]:
+    """The slugs of the human's endpoints that these refs name."""
+    found = []
+    for ref in targets:
+        try:
+            found.append(endpoint_of(tx, human, ref).slug)
+        except Refused:
+            raise Refused(invalid("targets", f"names no endpoint of yours: {ref[:80]!r}.")) from None
+    return list(dict.fromkeys(found))
