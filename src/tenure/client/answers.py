@@ -60,21 +60,22 @@ class Held(NamedTuple):
     raw: Mapping[str, Any]
 
 
-def held_of(claim: Mapping[str, Any]) -> Held:
-    """A claim as `claim` and `claim_next` spell it."""
-    todo, lease = claim["todo"], claim["lease"]
+def held_of(answer: Mapping[str, Any], place: int = 0) -> Held:
+    """One of the claims that `claim` and `claim_next` answer."""
+    claim = answer["claims"][place]
+    todo = claim["todo"]
     granted = Lease(
-        lease["lease_token"],
-        lease["lease_ttl_seconds"],
-        lease["lease_source"],
-        datetime.fromisoformat(lease["lease_expires_at"]),
-        datetime.fromisoformat(lease["server_time"]),
+        claim["lease_token"],
+        claim["lease_ttl_seconds"],
+        claim["lease_ttl_source"],
+        datetime.fromisoformat(claim["lease_expires_at"]),
+        datetime.fromisoformat(answer["server_time"]),
     )
     return Held(
         todo["id"],
         todo["title"],
-        todo.get("body") or "",
-        todo.get("payload"),
+        todo["body"],
+        todo["payload"],
         todo["queue"],
         claim["attempt"],
         granted,

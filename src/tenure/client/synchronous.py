@@ -83,7 +83,7 @@ class Board(Verbs):
                     return
                 continue
             max_todos = None if max_todos is None else max_todos - 1
-            task = BlockingTask(self, held_of(told["claims"][0]), time.monotonic())
+            task = BlockingTask(self, held_of(told), time.monotonic())
             try:
                 yield task
             except GeneratorExit:

@@ -25,13 +25,13 @@ class Verbs:
         self,
         *queues: str,
         wait_seconds: int = 0,
-        max: int = 1,
+        at_once: int = 1,
         lease_ttl_seconds: int | None = None,
     ) -> Any:
         """Claim the next todos of these queues; waits up to 50 s for one. `empty` is true where there was none."""
         told = {
             "queues": list(queues) or None,
-            "max": max if max != 1 else None,
+            "max": at_once if at_once != 1 else None,
             "lease_ttl_seconds": lease_ttl_seconds,
         }
         if wait_seconds:

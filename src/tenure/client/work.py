@@ -163,7 +163,7 @@ class Work:
                 continue
             if self._left is not None:
                 self._left -= 1
-            task = Task(self._board, held_of(told["claims"][0]), loop.time())
+            task = Task(self._board, held_of(told), loop.time())
             try:
                 yield task
             except GeneratorExit:

@@ -17,6 +17,8 @@ from tenure.doors.cli.output import say
 from tenure.doors.cli.texts import CONTEXT, exits
 
 INTERRUPTED: Final = 130
+# What a board refused, by its status: sign in, or there is nothing of that name.
+_OF_STATUS: Final = {401: 4, 404: 3}
 
 # name: (module of this package, its command, what `tenure --help` says of it)
 COMMANDS: Final = {
@@ -27,6 +29,8 @@ COMMANDS: Final = {
     "runs": ("runs", "runs", "List and show runs, draw their timeline, follow new ones."),
     "instance": ("instance", "instance", "List the instances that share a store."),
     "db": ("db", "db", "Plan, upgrade and check the tables of a store."),
+    "auth": ("auth", "auth", "Sign in to a board, sign out, and show as whom."),
+    "work": ("work", "work", "Claim todos and run a command for each."),
     "doctor": ("doctor", "doctor", "Check this machine, the store, the instances and jobs."),
 }
 
@@ -121,6 +125,7 @@ def _sentence(error: BaseException) -> tuple[str, int]:
         return error.format_message(), error.exit_code
     if isinstance(error, TenureError):
         code = 2 if isinstance(error, ConfigError) else 3 if isinstance(error, NotFound) else 1
+        code = _OF_STATUS.get(getattr(error, "status", None), code)
         return " ".join(str(error).split()), code
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     return f"this is a fault of Tenure's own: {what}. TENURE_DEBUG=1 shows where.", 1

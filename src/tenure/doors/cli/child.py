@@ -1,0 +1,100 @@
+"""A command that works on one todo: what it is given, what it prints, and how it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tenure.rules.bounds import JSON_BYTES
+
+if TYPE_CHECKING:
+    from tenure.client import Task
+
+# How long a command has after SIGTERM before it is killed.
+GRACE_SECONDS: Final = 10.0
+_CHUNK: Final = 65_536
+
+
+class Child:
+    """One run of the command. `result`: the last line of its stdout that was JSON."""
+
+    def __init__(self, command: Sequence[str], task: Task) -> None:
+        self.command, self.task = command, task
+        self.result: Any = None
+
+    async def run(self) -> int:
+        """Run it to its end; returns the exit code, negative for a signal. Cancelled, it is stopped first."""
+        process = await asyncio.create_subprocess_exec(
+            *self.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, **self._environment()},
+            start_new_session=True,  # Ctrl-C reaches us alone, and a stop reaches all that it started
+        )
+        try:
+            await asyncio.gather(self._feed(process), self._hear(process))
+            return await process.wait()
+        finally:
+            if process.returncode is None:
+                await asyncio.shield(_stop(process))
+
+    def _environment(self) -> dict[str, str]:
+        held = self.task.held
+        return {
+            "TENURE_TODO_ID": held.id,
+            "TENURE_TODO_TITLE": held.title,
+            "TENURE_TODO_QUEUE": held.queue,
+            "TENURE_TODO_ATTEMPT": str(held.attempt),
+            "TENURE_LEASE_TOKEN": held.lease.token,
+            "TENURE_LEASE_EXPIRES": held.raw["lease_expires_at"],
+        }
+
+    async def _feed(self, process: asyncio.subprocess.Process) -> None:
+        stdin = process.stdin
+        assert stdin is not None  # noqa: S101 - it is a pipe
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it need not read
+            stdin.write(json.dumps(self.task.held.raw["todo"], ensure_ascii=False).encode() + b"\n")
+            await stdin.drain()
+            stdin.close()
+            await stdin.wait_closed()
+
+    async def _hear(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on what it prints, and remember the last line that is JSON and no longer than a result may be."""
+        stdout = process.stdout
+        assert stdout is not None  # noqa: S101 - it is a pipe
+        line, whole = b"", True
+        while chunk := await stdout.read(_CHUNK):
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+            *ended, rest = chunk.split(b"\n")
+            for part in ended:
+                self._read(line + part if whole else b"")
+                line, whole = b"", True
+            line += rest
+            if len(line) > JSON_BYTES:
+                line, whole = b"", False
+        self._read(line if whole else b"")
+
+    def _read(self, line: bytes) -> None:
+        with contextlib.suppress(ValueError, RecursionError):
+            self.result = json.loads(line, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)  # NaN and the infinities are no JSON
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """SIGTERM to all that the command started, then SIGKILL."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+            return

@@ -1,0 +1,113 @@
+"""What the command line keeps for its user: tokens by server, and the credentials of endpoints that it vended (B48a).
+
+One file, `$XDG_CONFIG_HOME/tenure/credentials.json`, readable by its owner alone and replaced whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from tenure.errors import ConfigError
+
+DEFAULT_URL: Final = "http://127.0.0.1:8420"
+
+
+def place() -> Path:
+    """Where the file is, or would be."""
+    base = os.environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(base) if Path(base).is_absolute() else Path.home() / ".config"
+    return folder / "tenure" / "credentials.json"
+
+
+def server() -> str:
+    """The board's address: TENURE_URL, else the one that was signed in to last, else this machine's."""
+    return (os.environ.get("TENURE_URL") or read().get("server") or DEFAULT_URL).rstrip("/")
+
+
+def read() -> dict[str, Any]:
+    """What is kept; nothing where there is no file yet. Raises ConfigError for one that can't be read."""
+    path = place()
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError("credentials", str(path), f"can't be read: {error}.", "Mend or remove it.") from None
+    return told if isinstance(told, dict) else {}
+
+
+def keep_token(url: str, token: str, name: str) -> None:
+    """Keep a human's token for a server, which is the one to ask from now on."""
+    told = read()
+    told["server"] = url
+    _servers(told, url).update(token=token, human=name)
+    _write(told)
+
+
+def drop_token(url: str) -> bool:
+    """Forget the token for a server; whether there was one."""
+    told = read()
+    found = _servers(told, url).pop("token", None)
+    _servers(told, url).pop("human", None)
+    if found is not None:
+        _write(told)
+    return found is not None
+
+
+def token(url: str) -> str | None:
+    """The token for a server: TENURE_TOKEN, else the one kept."""
+    return os.environ.get("TENURE_TOKEN") or _servers(read(), url).get("token")
+
+
+def human(url: str) -> str | None:
+    """Whose token it is, as it was when it was kept."""
+    found = _servers(read(), url).get("human")
+    return found if isinstance(found, str) else None
+
+
+def keep_credential(url: str, slug: str, endpoint_id: str, name: str, credential: str) -> None:
+    """Keep an endpoint's credential, so that `tenure work` finds it."""
+    told = read()
+    kept = _servers(told, url).setdefault("endpoints", {})
+    kept[slug] = {"id": endpoint_id, "name": name, "credential": credential}
+    _write(told)
+
+
+def drop_credential(url: str, slug: str) -> None:
+    """Forget the credential of an endpoint that has ended."""
+    told = read()
+    if _servers(told, url).get("endpoints", {}).pop(slug, None) is not None:
+        _write(told)
+
+
+def credential(url: str, endpoint: str) -> str | None:
+    """The credential of an endpoint named by slug, id, or a name that one kept endpoint has."""
+    given = os.environ.get("TENURE_ENDPOINT_CREDENTIAL")
+    if given:
+        return given
+    kept: dict[str, dict[str, str]] = _servers(read(), url).get("endpoints", {})
+    exact = [one for slug, one in kept.items() if endpoint in (slug, one.get("id"))]
+    named = exact or [one for one in kept.values() if one.get("name") == endpoint]
+    return named[0].get("credential") if len(named) == 1 else None
+
+
+def _servers(told: dict[str, Any], url: str) -> dict[str, Any]:
+    found = told.setdefault("servers", {}).setdefault(url, {})
+    return found if isinstance(found, dict) else {}
+
+
+def _write(told: dict[str, Any]) -> None:
+    path = place()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".credentials")  # made with mode 0600
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(told, file, indent=2)
+            file.write("\n")
+        Path(name).replace(path)
+    except OSError as error:
+        raise ConfigError("credentials", str(path), f"can't be written: {error.strerror}.") from None

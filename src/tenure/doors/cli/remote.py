@@ -1,0 +1,125 @@
+"""How a command reaches the board for its human: the address, the token, and how long to be patient."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from urllib.parse import quote
+
+import click
+
+from tenure.doors.cli import keeping
+
+if TYPE_CHECKING:
+    from tenure.client import Board
+
+Command = Callable[..., Any]
+SIGN_IN: Final = 4
+PATIENCE_SECONDS: Final = 5.0
+
+
+def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None and value is not False:
+            ctx.meta[f"tenure.{name}"] = value
+
+    return keep
+
+
+def board_options(command: Command) -> Command:
+    """--url and --json, on a group or a command."""
+    command = click.option(
+        "--json", is_flag=True, expose_value=False, callback=_kept("json"), help="The board's answer as JSON."
+    )(command)
+    return click.option(
+        "--url",
+        metavar="URL",
+        expose_value=False,
+        callback=_kept("url"),
+        help=f"The board's address.  [env: TENURE_URL; default: the one signed in to, else {keeping.DEFAULT_URL}]",
+    )(command)
+
+
+def with_board(function: Command) -> Command:
+    """A command that is given a `Remote` first."""
+
+    @functools.wraps(function)
+    def command(*args: Any, **kwargs: Any) -> Any:
+        meta = click.get_current_context().meta
+        url = (meta.get("tenure.url") or keeping.server()).rstrip("/")
+        with Remote(url, bool(meta.get("tenure.json"))) as remote:
+            return function(remote, *args, **kwargs)
+
+    return board_options(command)
+
+
+@dataclass
+class Remote:
+    """The board at `url` as its human asks it; `as_json`: how the answer is wanted."""
+
+    url: str
+    as_json: bool
+    _board: Board | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._board is not None:
+            self._board.close()
+
+    def get(self, *path: str, **query: Any) -> Any:
+        """Read; path segments are quoted, absent parameters left out."""
+        from tenure.client import calls
+
+        return self._ask(calls.get(_path(path), **query))
+
+    def create(self, *path: str, body: Mapping[str, Any]) -> Any:
+        """Create, under a key by which the board knows a repetition."""
+        from tenure.client import calls
+
+        return self._ask(calls.create(_path(path), _without(body)))
+
+    def send(self, method: str, *path: str, body: Any = None) -> Any:
+        """Write, once."""
+        from tenure.client import calls
+
+        return self._ask(calls.send(method, _path(path), body))
+
+    def pages(self, key: str, *path: str, limit: int | None = None, **query: Any) -> dict[str, Any]:
+        """A list of up to `limit` (all without), its pages put together."""
+        first = told = self.get(*path, **query)
+        items = list(told[key])
+        while told.get("next_cursor") and (limit is None or len(items) < limit):
+            told = self.get(*path, **query, cursor=told["next_cursor"])
+            items += told[key]
+        return {**first, key: items[:limit], "next_cursor": told.get("next_cursor")}
+
+    def _ask(self, call: Any) -> Any:
+        from tenure.client import Board
+
+        if self._board is None:
+            token = keeping.token(self.url)
+            if token is None:
+                unsigned(self.url)
+            self._board = Board(self.url, token=token, patience_seconds=PATIENCE_SECONDS)
+        return self._board.ask(call)
+
+
+def unsigned(url: str) -> NoReturn:
+    """Leave with exit code 4: nobody is signed in."""
+    from tenure.client import Refused
+
+    why = f"nobody is signed in to {url} here. Run: tenure auth login {url}"
+    raise Refused(401, "unauthenticated", why, {})
+
+
+def _path(parts: tuple[str, ...]) -> str:
+    return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _without(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Absent is left out; null is said by the one command that means it."""
+    return {key: value for key, value in body.items() if value is not None}

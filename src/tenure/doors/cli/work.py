@@ -1,0 +1,143 @@
+"""`tenure work`: claim todos of an endpoint and give each to a command, its lease renewed while the command runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tenure.doors.cli import keeping
+from tenure.doors.cli.access import length
+from tenure.doors.cli.child import Child
+from tenure.doors.cli.output import say
+from tenure.doors.cli.texts import CONTEXT, exits
+
+if TYPE_CHECKING:
+    from tenure.client import AsyncBoard, Task
+
+NOTHING, LOST = 5, 3
+
+
+@click.command(
+    context_settings={**CONTEXT, "ignore_unknown_options": True},
+    epilog=exits(
+        0, 1, 2, 3, 4, 5, 130,
+        _0="every todo was completed or given back", _1="a command failed, or the board refused",
+        _3="no such endpoint, or a lease was lost", _4="no valid credential", _5="there was nothing to do",
+    ),
+)  # fmt: skip
+@click.argument("endpoint", metavar="ENDPOINT")
+@click.option("--queue", "queues", metavar="Q", multiple=True, help="Only todos of this queue; may be repeated.")
+@click.option("--max", "most", metavar="N", type=click.IntRange(min=1), help="Stop after so many todos.")
+@click.option("--idle-exit", metavar="DUR", help="Stop when there was nothing to do for so long; 0: at once.")
+@click.option("--worker", metavar="LABEL", help="A name for this worker, shown beside its claims.")
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+def work(
+    *,
+    endpoint: str,
+    queues: tuple[str, ...],
+    most: int | None,
+    idle_exit: str | None,
+    worker: str | None,
+    command: tuple[str, ...],
+) -> int:
+    """Claim todos of ENDPOINT, one after the other, and run COMMAND for each.
+
+    COMMAND reads the todo as JSON on stdin, and finds TENURE_TODO_ID, TENURE_TODO_TITLE, TENURE_TODO_QUEUE,
+    TENURE_TODO_ATTEMPT, TENURE_LEASE_TOKEN and TENURE_LEASE_EXPIRES in its environment. Exit 0 completes the todo, and
+    the last line of stdout that is JSON becomes the result; 75 gives it back; any other code fails it. When the lease
+    is lost COMMAND gets SIGTERM, and SIGKILL ten seconds later. Ctrl-C once lets it end, twice gives the todo back.
+    """
+    from tenure.client import AsyncBoard
+    from tenure.errors import ConfigError
+
+    if shutil.which(command[0]) is None:
+        raise ConfigError("command", command[0], "is no program here.", "Name one that exists and may be run.")
+    url = keeping.server()
+    credential = keeping.credential(url, endpoint)
+    if credential is None:
+        say(f"tenure: there is no credential for {endpoint} at {url}. {_WHENCE}")
+        return 4
+    idle_seconds = None if idle_exit is None else length("idle-exit", idle_exit) / 1000
+
+    async def all_of_it() -> int:
+        async with AsyncBoard(url, credential=credential, worker=worker or _label()) as board:
+            return await Bench(board, command).work(queues, most, idle_seconds)
+
+    return asyncio.run(all_of_it())
+
+
+_WHENCE = "Vend it here (tenure endpoint vend), or set TENURE_ENDPOINT_CREDENTIAL."
+
+
+def _label() -> str:
+    import socket
+
+    return f"{socket.gethostname()}-{os.getpid()}"[-64:]
+
+
+class Bench:
+    """Where the todos are worked on, one at a time; hears the signals that stop it."""
+
+    def __init__(self, board: AsyncBoard, command: Sequence[str]) -> None:
+        self.board, self.command = board, command
+        self.stopping = self.busy = False
+        self.done = self.failed = self.lost = 0
+
+    async def work(self, queues: Sequence[str], most: int | None, idle_seconds: float | None) -> int:
+        """Work until there is nothing left, or a signal comes; returns the exit code."""
+        loop, me = asyncio.get_running_loop(), asyncio.current_task()
+        assert me is not None  # noqa: S101 - this is a coroutine
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, me)
+        say(f"working for {self.board.url}; stop with Ctrl-C")
+        try:
+            async for task in self.board.work(*queues, max_todos=most, idle_seconds=idle_seconds):
+                self.busy = True
+                await self._one(task)
+                self.busy = False
+                if self.stopping:
+                    break
+        except asyncio.CancelledError:
+            if not self.stopping:
+                raise
+        if self.failed or self.lost:
+            return 1 if self.failed else LOST
+        return 0 if self.done or self.stopping else NOTHING
+
+    def _stop(self, me: asyncio.Task[Any]) -> None:
+        if self.busy and not self.stopping:
+            say("stopping after this todo; once more gives it back")
+        else:
+            me.cancel()
+        self.stopping = True
+
+    async def _one(self, task: Task) -> None:
+        begun = time.monotonic()
+        say(f"{task.id} claimed (attempt {task.attempt}, lease {task.lease.ttl_seconds}s): {task.title}")
+        async with task:
+            child = Child(self.command, task)
+            code = await child.run()
+            took = f"in {time.monotonic() - begun:.1f}s"
+            if code == 0:
+                await task.complete(child.result)
+                self.done += 1
+                say(f"{task.id} done {took}")
+            elif code == os.EX_TEMPFAIL:
+                await task.release(f"{self.command[0]} gave it back (exit {code})")
+                self.done += 1
+                say(f"{task.id} given back {took}")
+            else:
+                reason = f"exit {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
+                await task.fail(f"{self.command[0]} ended with {reason}")
+                self.failed += 1
+                say(f"{task.id} failed {took}: {reason}")
+        if task.lost is not None:
+            self.lost += 1
+            say(f"{task.lost} Its command was stopped.")
