@@ -1,0 +1,62 @@
+"""HTTP answers: JSON, problems, and the headers that stand beside them. Must not know what was asked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from tenure.board.board import Rate
+from tenure.board.buckets import Taken
+from tenure.doors.wire.refusals import PROBLEM, STATUS, problem, spelled_problem
+from tenure.rules.refusal import Refusal
+
+
+class Json(Response):
+    """JSON as UTF-8, with nothing escaped that need not be."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+class Problem(Json):
+    """A refusal, after RFC 9457."""
+
+    media_type = PROBLEM
+
+
+def refused(refusal: Refusal) -> Problem:
+    """A refusal as an answer."""
+    return Problem(problem(refusal), STATUS[refusal.code], _beside(refusal))
+
+
+def unrouted(status: int, detail: str, code: str, headers: Mapping[str, str] | None = None) -> Problem:
+    """A refusal that no use case knows: of a method, or of a server that is at fault."""
+    return Problem(spelled_problem(status, code, detail), status, dict(headers or {}))
+
+
+def _beside(refusal: Refusal) -> dict[str, str]:
+    if refusal.code == "unauthenticated":
+        return {"WWW-Authenticate": 'Bearer realm="tenure"'}
+    if "retry_after_seconds" in refusal.details:
+        return {"Retry-After": str(math.ceil(refusal.details["retry_after_seconds"]))}
+    return {}
+
+
+def etag(revision: int) -> str:
+    """The entity tag of a revision."""
+    return f'"{revision}"'
+
+
+def rate_headers(name: str, rate: Rate, taken: Taken) -> dict[str, str]:
+    """The fields of draft-ietf-httpapi-ratelimit-headers-11: what is left, and after how long there is all again."""
+    full_seconds = math.ceil((rate.burst - taken.remaining) / rate.per_second)
+    return {
+        "RateLimit-Policy": f'"{name}";q={rate.burst};w={math.ceil(rate.burst / rate.per_second)}',
+        "RateLimit": f'"{name}";r={max(0, math.floor(taken.remaining))};t={full_seconds}',
+    }
