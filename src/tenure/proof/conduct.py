@@ -56,7 +56,7 @@ class Case:
         """An instance that was well all that time."""
         return next((one for one in self.world.lives if one.name != but and self.well(one, begin, end)), None)
 
-    def newer(self, key: Key, begin: float, end: float) -> bool:
+    def newer(self, key: Key, end: float) -> bool:
         """Whether a newer slot of the job came, so that nothing is owed to this one."""
         job, slot, request = key
         if any(one.key[0] == job and one.won <= end and one.key[1] > slot for one in self.witness.tenancies.values()):
@@ -65,6 +65,13 @@ class Case:
         due = schedule.next(slot) if schedule is not None and not request else None
         return due is not None and due.at_ms <= self.world.start_ms + max(skew for _, skew in self.world.site.skews) + (
             end * 1000
+        )
+
+    def beside(self, one: Tenancy, begin: float, end: float) -> bool:
+        """Whether another run of its job was under way then, so that it may have had to wait."""
+        return any(
+            other.key[0] == one.key[0] and other.key != one.key and other.won <= end and (other.over or end) >= begin
+            for other in self.witness.tenancies.values()
         )
 
     def bound(self, job: str) -> float:
@@ -134,10 +141,11 @@ def _only_cut(case: Case, first: Tenancy, left: float) -> bool:
 
 
 def s23(case: Case) -> Iterator[str]:
-    """S23. What becomes of an attempt is told once."""
-    told = Counter(line for line in ((one[1:7]) for one in case.witness.lines) if line[1] in ONCE)
+    """S23. What becomes of an attempt is told once; where the store forgot it, it may be another one."""
+    told = Counter(one[1:7] for one in case.witness.lines if one.what in ONCE and one.node != "store")
+    forgotten = {one.key for one in case.witness.tenancies.values() if one.how == "forgotten"}
     for line, count in told.items():
-        if count > 1:
+        if count > 1 and (line[2], line[3], line[4]) not in forgotten:
             yield f"{line[0]} told {line[1]} of {line[2]} {line[3]}, attempt {line[5]}, {count} times"
 
 
@@ -171,7 +179,7 @@ def l2(case: Case) -> Iterator[str]:
             if came is not None and came <= due:
                 continue
             backup = case.somebody(one.renewed, due, but=one.runner)
-            if backup is not None and not case.newer(key, one.won, due):
+            if backup is not None and not case.newer(key, due) and not case.beside(one, one.renewed, due):
                 silent = f"attempt {one.number} of {name_of(key)} at {one.runner} fell silent at {one.renewed:.1f} s"
                 yield f"{silent}, and {backup.name} did not take over"
 
@@ -185,7 +193,9 @@ def l3(case: Case) -> Iterator[str]:
             due = one.over + case.bound(key[0]) + SLACK
             ended = case.witness.ends.get(key, (case.end + 1, ""))[0]
             came = min(ended, after.won if after is not None else case.end + 1)
-            if came > due and case.somebody(one.over, due, but=one.runner) and not case.newer(key, one.won, due):
+            if came <= due or case.newer(key, due) or case.beside(one, one.over, due):
+                continue
+            if case.somebody(one.over, due, but=one.runner):
                 yield f"attempt {one.number} of {name_of(key)} was {one.how} at {one.over:.1f} s, and nobody took over"
 
 
@@ -238,6 +248,8 @@ def l8(case: Case) -> Iterator[str]:
             told = case.witness.told.get(job.document)
             document = told.job if told is not None else EMPTY
             old = now - slot - max(job.max_late_ms, case.later_jobs[name].max_late_ms) - 10_000
+            ended = case.witness.ends.get((name, slot, request), (0.0, ""))[0]
+            old = min(old, 1000 * (case.end - ended))
             if document.find(slot, request) is None and old > 1000 * SETTLED + 1000 * case.bound(name):
                 yield f"{node.name} still watches run {slot} of {name}, which is no more"
 

@@ -140,7 +140,7 @@ class TurnedLoop(asyncio.BaseEventLoop):
 
     def still(self, node: str) -> bool:
         """Whether it is frozen, or dead."""
-        return node in self._frozen
+        return node in self._frozen or node in self._dead
 
     def kill(self, node: str) -> None:
         """Nothing of the node runs any more: kill -9."""

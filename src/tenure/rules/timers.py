@@ -72,12 +72,16 @@ def given_up(slot: int, next_slot: int | None, now: float, max_late_ms: int, cat
 
 
 class Recovery(NamedTuple):
-    """What an instance does for one job on start and on waking (R29)."""
+    """What an instance does for one job on start and on waking (R29).
+
+    open: a slot that it may not catch up, and that others may still claim: to be told of once they can't (R25).
+    """
 
     watch: tuple[Run, ...]
     take: tuple[Run, ...]
     catch_up: int | None
     missed: tuple[int, int] | None
+    open: int | None = None
 
 
 def recovery(
@@ -117,4 +121,5 @@ def recovery(
     spoken = max((one for one in (told, won, since, *open_slots) if one is not None), default=latest)
     hopeless = fresh and new and not in_time and now - latest > max_late_ms + TOLERANCE
     until = latest if hopeless else latest - 1
-    return Recovery(tuple(watch), tuple(take), catch, (spoken, until) if until > spoken else None)
+    still_open = latest if fresh and new and catch is None and not hopeless else None
+    return Recovery(tuple(watch), tuple(take), catch, (spoken, until) if until > spoken else None, still_open)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from tenure.errors import StoreError
 from tenure.rules import commands as c
 from tenure.rules import timers
 from tenure.rules.job import run_id
@@ -14,7 +15,7 @@ from tenure.scheduler.claims import Claims, Wish
 from tenure.scheduler.jobs import Job
 from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.ledger import Ledger, Order, Page
-from tenure.scheduler.shared import Shared
+from tenure.scheduler.shared import NAP, Shared
 from tenure.stores.contract import Ask
 
 
@@ -31,6 +32,7 @@ class CatchUp:
     ) -> None:
         self.shared, self.ledger, self.keeper, self.claims, self._spawn = shared, ledger, keeper, claims, spawn
         self._one_at_a_time = asyncio.Lock()
+        self._open: set[tuple[str, int]] = set()
 
     async def recover(self, jobs: Sequence[Job]) -> None:
         """R29 (1) and (2), and the ranges nobody spoke of (R36a). Raises StoreError; harmless to repeat."""
@@ -64,6 +66,9 @@ class CatchUp:
                 catch.append(Wish(job, found.catch_up, "catch-up"))
             if found.missed is not None:
                 missed += self._missed(job, *found.missed)
+            if found.open is not None and (job.name, found.open) not in self._open:
+                self._open.add((job.name, found.open))
+                self._spawn(self._close(job, found.open))
         if missed:
             await self.ledger.ask(missed)
         draw = self.shared.chance.draw()
@@ -96,6 +101,23 @@ class CatchUp:
         count = job.schedule.count(after, until)
         self.shared.emit("missed", job.name, last.at_ms, first=first.at_ms, count=count, why="nobody was there")
         return [Order(job.name, c.Missed(first.at_ms, last.at_ms, count, self.shared.events.runner))]
+
+    async def _close(self, job: Job, slot: int) -> None:
+        """Once nobody may claim this slot any more, say that it was missed, if nobody did and nobody has said why."""
+        after = job.schedule.next(slot) if job.schedule is not None else None
+        following = after.at_ms if after is not None else None
+        clock, tries = self.shared.store_clock, 0
+        while not timers.given_up(slot, following, clock.now(), job.max_late_ms, job.catch_up_ms):
+            await self.shared.until(self.shared.clock.boot() + NAP * 1000)
+        while (job.name, slot) in self._open:
+            try:
+                _, (page,) = await self.ledger.pages([Ask(job.document, (run_id(slot),), before=slot + 1)])
+                if not (page.past or page.job.find(slot, "") or slot in (page.job.newest, page.found.last)):
+                    await self.ledger.ask(self._missed(job, slot - 1, slot))
+                self._open.discard((job.name, slot))
+            except StoreError:
+                tries += 1
+                await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
     async def _jittered(self, wishes: list[Wish], wait_ms: float) -> None:
         """Wait the jobs' own jitter, then claim (R29): of several instances that start together one comes first."""
