@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from tenure.rules.runs import TOLERANCE
 from tenure.rules.timers import GRID
 from tenure.scheduler.claims import Claims, Wish
 from tenure.scheduler.jobs import Job
-from tenure.scheduler.shared import Shared
+from tenure.scheduler.shared import Alarm, Shared
 from tenure.scheduler.watchman import Watchman
 
 
@@ -29,27 +30,46 @@ class Clockwork:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.shared, self.claims, self._watchman, self._spawn = shared, claims, watchman, spawn
-        self.jobs = [job for job in jobs if job.schedule is not None]
+        self.jobs = {job.name: job for job in jobs if job.schedule is not None}
         self.turned_at = shared.clock.boot()
         self._heap: list[tuple[int, int, Job]] = []
         self._before: dict[str, int] = {}
-        self._changed = asyncio.Event()
-        # Later than this after its slot, a turn of the loop counts as having slept.
-        self._sleepy_ms = min([5_000, *(job.heartbeat_ms for job in self.jobs)])
+        self._changed = Alarm()
+        self._places = itertools.count()  # jobs that are due together keep their order
+        self._sleepy_ms = self._sleepy()
+
+    def _sleepy(self) -> int:
+        """Later than this after its slot, a turn of the loop counts as having slept."""
+        return min([5_000, *(job.heartbeat_ms for job in self.jobs.values())])
 
     def set_out(self) -> None:
         """Begin at the slots after now."""
         now = int(self.shared.store_clock.now())
         self._heap = []
-        for place, job in enumerate(self.jobs):
-            self._push(place, job, now)
-        heapq.heapify(self._heap)
+        for job in self.jobs.values():
+            self._push(job, now)
         self._changed.set()
 
-    def _push(self, place: int, job: Job, after: int) -> None:
+    def put(self, job: Job) -> None:
+        """Begin with a job, or go on with its new definition, at its slots after now; the others stay as they are."""
+        self.drop(job.name)
+        if job.schedule is not None:
+            self.jobs[job.name] = job
+            self._sleepy_ms = self._sleepy()
+            self._push(job, int(self.shared.store_clock.now()))
+            self._changed.set()
+
+    def drop(self, name: str) -> None:
+        """Start no more slots of a job."""
+        self.jobs.pop(name, None)
+        self._before.pop(name, None)
+        self._heap = [one for one in self._heap if one[2].name != name]
+        heapq.heapify(self._heap)
+
+    def _push(self, job: Job, after: int) -> None:
         slot = job.schedule.next(after) if job.schedule is not None else None
         if slot is not None:
-            heapq.heappush(self._heap, (slot.at_ms, place, job))
+            heapq.heappush(self._heap, (slot.at_ms, next(self._places), job))
 
     async def turn(self) -> None:
         """The loop."""

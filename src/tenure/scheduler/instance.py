@@ -26,7 +26,7 @@ from tenure.scheduler.presence import Presence, default_name
 from tenure.scheduler.results import short
 from tenure.scheduler.runner import Runner
 from tenure.scheduler.seams import Chance, Clock, Stage, SystemChance, SystemClock
-from tenure.scheduler.shared import NAP, Shared
+from tenure.scheduler.shared import NAP, Alarm, Shared
 from tenure.scheduler.watchman import Watchman
 
 log = logging.getLogger("tenure")
@@ -90,7 +90,7 @@ class Instance:
         )
         self.clockwork = Clockwork(self.shared, self.claims, self.jobs.values(), self.watchman, self.spawn)
         self.refused: StoreError | None = None
-        self._run_ended = asyncio.Event()
+        self._run_ended = Alarm()
         self._tasks: list[asyncio.Task[None]] = []
         self.spawned: set[asyncio.Task[None]] = set()
         self._faults: dict[str, tuple[float, str]] = {}
@@ -141,7 +141,7 @@ class Instance:
                 _, warnings = await self._one_store.opened()
                 for sentence in warnings:
                     self.shared.warn(sentence)
-                await self._register()
+                await self._register(self.jobs.values())
                 self.clockwork.set_out()
                 await self.catchup.recover(list(self.jobs.values()))
                 self.started.set()
@@ -156,8 +156,22 @@ class Instance:
                 tries += 1
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
-    async def _register(self) -> None:
-        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in self.jobs.values()]
+    async def put_job(self, job: Job) -> None:
+        """Run this job from now on, in place of the one of its name; what runs already runs on. Raises StoreError."""
+        if self.started.is_set():
+            await self._register([job])
+        self.jobs[job.name] = job
+        self.clockwork.put(job)
+        if self.started.is_set():
+            await self.catchup.recover([job])
+
+    def drop_job(self, name: str) -> None:
+        """Start no more runs of a job here; what runs already runs on, and is looked after."""
+        self.jobs.pop(name, None)
+        self.clockwork.drop(name)
+
+    async def _register(self, jobs: Iterable[Job]) -> None:
+        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in jobs]
         for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
             if isinstance(answered.answer, c.Registered) and answered.answer.drift:
                 self.shared.emit("drift", order.job, why="the options differ from those another instance told")

@@ -1,0 +1,45 @@
+"""Jobs that are put to a running instance, changed, and taken away again."""
+
+
+def put(cluster, name, job):
+    """Put a job to one instance, on its own loop."""
+    node = cluster.nodes[name]
+    task = cluster.loop.spawn(node.name, node.instance.put_job(job))
+    cluster.until(task.done)
+    task.result()
+
+
+def test_a_job_is_put_to_running_instances(job, cluster, log):
+    """Two instances that began with one job are given another: each of its slots runs once, the first job goes on."""
+    c = cluster([job("first", "10s")], 2)
+    c.advance(20)
+    second = job("second", "10s")
+    for name in c.nodes:
+        put(c, name, second)
+    c.advance(60)
+    keys = [key for key, _, _ in log.of("begin")]
+    assert sum(key.startswith("second") for key in keys) == 6
+    assert sum(key.startswith("first") for key in keys) == 8
+    assert len(keys) == len(set(keys))
+
+
+def test_a_changed_job_keeps_to_its_new_slots(job, cluster, log):
+    """A new definition replaces the old one at once: no slot of the old schedule begins after it."""
+    c = cluster([job("tick", "10s"), job("other", "10s")], 1)
+    c.advance(15)
+    put(c, "a", job("tick", "30s"))
+    before = len(log.of("begin"))
+    c.advance(60)
+    later = [key for key, _, _ in log.of("begin")][before:]
+    assert sum(key.startswith("tick") for key in later) == 2
+    assert sum(key.startswith("other") for key in later) == 6
+
+
+def test_a_dropped_job_starts_no_more_and_its_run_ends(job, cluster, log):
+    """A job that is taken away while it runs: the run ends as a success, and no slot follows."""
+    c = cluster([job("tick", "10s", takes=8)], 1)
+    c.until(lambda: log.of("begin"))
+    c.nodes["a"].instance.drop_job("tick")
+    c.advance(60)
+    assert len(log.of("begin")) == len(log.of("end")) == 1
+    assert [run.status for run in c.ended("tick")] == ["success"]
