@@ -44,6 +44,8 @@ class Board:
     ring: Ring
     settings: BoardSettings = field(default_factory=BoardSettings)
     notices: Notices = field(init=False)
+    # Calls that were taken from workers' buckets in advance; touched on the server's loop alone (buckets.py).
+    spare: dict[str, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notices", Notices(self.database))

@@ -23,7 +23,7 @@ def upgrade(database: Database) -> list[str]:
 
     Raises Refused when the database does not answer and StoreTooOld when a later version of Tenure made it.
     """
-    return database.writing(_upgrade)
+    return database.writing(upgrade_in)
 
 
 def missing(database: Database) -> list[str]:
@@ -31,7 +31,8 @@ def missing(database: Database) -> list[str]:
     return database.reading(_missing)
 
 
-def _upgrade(tx: Tx) -> list[str]:
+def upgrade_in(tx: Tx) -> list[str]:
+    """`upgrade` in a transaction of the caller's, which holds the lock of migrations from here to its end."""
     if tx.postgres:
         tx.execute(sa.text("SET LOCAL statement_timeout = 0"))
         tx.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})

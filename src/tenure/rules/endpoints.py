@@ -20,7 +20,7 @@ from tenure.rules.bounds import (
     TARGETS,
     WEBHOOKS_LIMIT,
 )
-from tenure.rules.instant import DAY
+from tenure.rules.instant import DAY, LAST
 from tenure.rules.refusal import Refusal, conflict, invalid
 
 State = Literal["active", "expired", "revoked"]
@@ -206,10 +206,10 @@ def writable(state: State) -> Refusal | None:
     return conflict(f"This endpoint {how}: it can be read, and not changed. Vend a new one.", state=state)
 
 
-def expiry(value: int | None, now: int) -> int | Refusal | None:
-    """When an endpoint is to end: never, or at any later time."""
-    if value is not None and value <= now:
-        return invalid("expires", "must lie in the future; leave it out for an endpoint that is valid until revoked.")
+def expiry(value: int | None, now: int, what: str = "endpoint") -> int | Refusal | None:
+    """When an endpoint, or a token, is to end: never, or at any later time."""
+    if value is not None and (value <= now or value > LAST):
+        return invalid("expires", f"must lie in the future; leave it out and the {what} is valid until revoked.")
     return value
 
 

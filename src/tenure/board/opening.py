@@ -1,0 +1,97 @@
+"""Open a board: its secrets, its tables, and on an empty database its first human.
+
+Blocks; a server calls it before its loop, or from a thread. Must not print: what is to be told is returned.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tenure.board import humans, signing_in, tokens
+from tenure.board.board import Board, BoardSettings
+from tenure.board.database import Database, Tx, plain_url
+from tenure.board.secrets import Ring, Secret, ring_beside, ring_of
+from tenure.board.upgrade import upgrade_in
+from tenure.errors import ConfigError
+from tenure.rules.bounds import NAME_CHARS
+
+DEFAULT_URL: Final = "sqlite:///tenure.db"
+SECRET_VARIABLE: Final = "TENURE_SECRET"  # noqa: S105 - the name of a variable
+
+
+class First(NamedTuple):
+    """The human of a board that had none, a one-time sign-in link's secret, and a token for who started the board."""
+
+    name: str
+    link: Secret
+    token: Secret
+
+
+class Opened(NamedTuple):
+    """An open board, what was done to open it, in sentences without secrets, and its first human if that is new."""
+
+    board: Board
+    said: list[str]
+    first: First | None
+
+
+def open_board(url: str, environ: Mapping[str, str], settings: BoardSettings | None = None) -> Opened:
+    """Open the board in this database; upgrade it, and give it a human, where that is needed (B50, B52).
+
+    Raises ConfigError for a URL or secret that will not do, Refused when the database does not answer, StoreTooOld.
+    """
+    ring, said = _ring(url, environ)
+    database = Database(url)
+    board = Board(database, ring, settings or BoardSettings())
+    try:
+        steps, first = database.writing(_prepare, board, _user(environ))
+    except BaseException:
+        database.shut()
+        raise
+    said += [f"database: step {step} applied" for step in steps]
+    if first is not None:
+        said.append(f"first start: {first.name} was added")
+    return Opened(board, said, first)
+
+
+def _prepare(tx: Tx, board: Board, user: str) -> tuple[list[str], First | None]:
+    """In one transaction, under the lock of migrations: of several servers that start at once, one does this."""
+    steps = upgrade_in(tx)
+    person = humans.first_human(tx, board, user)
+    if person is None:
+        return steps, None
+    link = signing_in.link_for(tx, board, person.name)
+    token = tokens.create(tx, board, person.human, "first start").secret
+    return steps, First(person.name, link, token)
+
+
+def _ring(url: str, environ: Mapping[str, str]) -> tuple[Ring, list[str]]:
+    """The server's secrets: from the environment, or beside a SQLite file; PostgreSQL is refused without (B12)."""
+    kind, plain = plain_url(url)
+    told = environ.get(SECRET_VARIABLE, "")
+    if told.strip() or kind == "postgresql":
+        return ring_of(told), []
+    path = Path(plain.removeprefix("sqlite:///").partition("?")[0])
+    if not plain.startswith("sqlite:///") or path.name in ("", ":memory:"):
+        raise ConfigError("database", url, "names no file: a board outlives its server.", "Write sqlite:///tenure.db")
+    beside = path.with_name(path.name + ".secret")
+    fresh = not beside.exists()
+    try:
+        ring = ring_beside(beside)
+    except OSError as error:
+        why = f"needs the file {beside} beside it: {error.strerror or error}."
+        raise ConfigError("database", url, why, "Name a folder that exists and can be written.") from None
+    return ring, [f"secret: made in {beside}, for this board alone; keep it with the database"] if fresh else []
+
+
+def _user(environ: Mapping[str, str]) -> str:
+    """Who starts the board: the first human is named after them."""
+    try:
+        name = environ.get("USER") or environ.get("USERNAME") or getpass.getuser()
+    except (KeyError, OSError):
+        name = ""
+    name = "".join(sign for sign in name if sign.isprintable()).strip()[:NAME_CHARS]
+    return name or "owner"
