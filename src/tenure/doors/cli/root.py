@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "db": ("db", "db", "Plan, upgrade and check the tables of a store."),
     "auth": ("auth", "auth", "Sign in to a board, sign out, and show as whom."),
     "work": ("work", "work", "Claim todos and run a command for each."),
+    "mcp": ("mcp", "mcp", "Carry MCP over stdin and stdout, for agents without HTTP."),
     "doctor": ("doctor", "doctor", "Check this machine, the store, the instances and jobs."),
 }
 
