@@ -15,7 +15,7 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -56,7 +56,9 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m bench", description="Measure Tenure on this machine.")
     asked.add_argument("--only", action="append", choices=PARTS, help="measure this part alone; repeatable")
     asked.add_argument("--quick", action="store_true", help="fewer repetitions: to see that it runs")
-    asked.add_argument("--cap", type=float, default=beside.CAP, help="seconds that a peer's takeover may take (%(default)s)")
+    asked.add_argument(
+        "--cap", type=float, default=beside.CAP, help="seconds that a peer's takeover may take (%(default)s)"
+    )
     asked.add_argument("--json", metavar="FILE", help="write the rows as JSON lines to this file too")
     asked.add_argument("--page", metavar="FILE", help="put the tables into this page of the documentation")
     chosen = asked.parse_args()
@@ -82,7 +84,9 @@ def main() -> int:
 
 
 def _machine() -> str:
-    return f"tenure {tenure.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+    return (
+        f"tenure {tenure.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+    )
 
 
 def _stores() -> str:
@@ -91,7 +95,7 @@ def _stores() -> str:
 
 
 def _caption() -> str:
-    return f"*{datetime.now(timezone.utc):%Y-%m-%d}. {_machine()}. {_stores()}.*"
+    return f"*{datetime.now(UTC):%Y-%m-%d}. {_machine()}. {_stores()}.*"
 
 
 if __name__ == "__main__":

@@ -79,7 +79,10 @@ async def fill(store: Any, records: int) -> None:
 
 
 class Calls:
-    """The calls to a store that touch documents of jobs: when each was made, by the wall clock."""
+    """The calls to a store that are about runs: when each was made, by the wall clock.
+
+    Those that look after instances, definitions and old history are not.
+    """
 
     def __init__(self, store: Any) -> None:
         self.made: list[float] = []
@@ -97,7 +100,7 @@ class Calls:
         return await self._commit(changes)
 
     def _note(self, what: Any) -> None:
-        if any(one.name.startswith("job:") for one in what):
+        if any(one.name.startswith("job:") and getattr(one, "runs", True) for one in what):
             self.made.append(time.time())
 
     def between(self, begin: float, end: float) -> int:

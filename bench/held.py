@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 
@@ -11,7 +12,7 @@ from instances import only_slot
 from rows import Row
 from servers import STORES, store
 
-from tenure import Run, Tenure
+from tenure import Event, Run, Tenure
 from tenure.stores.opening import store_from_url
 
 LEASE = 30.0
@@ -38,13 +39,18 @@ def _rows(kind: str, runs: int, rounds: int) -> list[Row]:
 
 async def _held(url: str, runs: int, rounds: int) -> tuple[list[int], Counter[str], int]:
     """Calls per round, events by name, and runs that ended in success at their first attempt."""
-    going, enough, over = 0, asyncio.Event(), asyncio.Event()
+    going, enough, over, ended = 0, asyncio.Event(), asyncio.Event(), asyncio.Event()
     store_ = store_from_url(url)
     calls = Calls(store_)
     _, every = only_slot(15)
     app = Tenure(store_, lease=LEASE)
     events: Counter[str] = Counter()
-    app.on("*", lambda event: events.update([event.name]))
+
+    @app.on("*")
+    def heard(event: Event) -> None:
+        events[event.name] += 1
+        if events["success"] == runs:
+            ended.set()
 
     async def handler(run: Run) -> None:
         nonlocal going
@@ -63,8 +69,8 @@ async def _held(url: str, runs: int, rounds: int) -> tuple[list[int], Counter[st
         await asyncio.sleep((rounds + 1) * BEAT)
         made = sorted(at for at in calls.made if at >= begin)
         over.set()
-        while events["success"] < runs:
-            await asyncio.sleep(0.1)
+        with contextlib.suppress(TimeoutError):  # those that were lost never end here
+            await asyncio.wait_for(ended.wait(), 60)
     return _rounds(made)[:rounds], events, events["success"]
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -49,11 +49,12 @@ class Instances:
         assert late < 0, f"an instance was up {late:.1f} s after the measurement had begun"
         return heard
 
-    def __enter__(self) -> Instances:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            process.wait()
+            process.stdout.close()

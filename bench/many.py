@@ -8,7 +8,7 @@ from servers import STORES, store
 
 # The handlers run on meanwhile, and heartbeats are far away: each call for a job is one of a claim.
 WINDOW = 5.0
-HELD = {"takes": WINDOW, "lease": "1h"}
+HELD = {"takes": WINDOW, "lease": "24h", "heartbeat": "4h"}
 
 
 def measure(*, quick: bool) -> list[Row]:

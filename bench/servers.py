@@ -15,8 +15,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 
+from fleet import Fleet
 from postgres_server import Postgres, wheel
 from redis_server import Server, free_port, program
+
+__all__ = [
+    "DURABLE",
+    "PREFIX",
+    "STORES",
+    "Fleet",
+    "Postgres",
+    "Server",
+    "postgres",
+    "store",
+    "valkey",
+    "versions",
+    "wheel",
+]
 
 PREFIX = "tenure-bench-"
 STORES = ("SQLite", "PostgreSQL", "Valkey")

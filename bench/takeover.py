@@ -7,9 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from rows import Row, p50, percentile
-from servers import STORES, store
-
-from fleet import Fleet
+from servers import STORES, Fleet, store
 
 LEASE = 3.0
 BEAT = LEASE / 6

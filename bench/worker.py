@@ -21,7 +21,7 @@ from tenure import Run, Tenure
 from tenure.stores.opening import store_from_url
 
 
-async def lived(url: str, jobs: int, every: str, begin: float, end: float, takes: float = 0, **options: Any) -> None:
+async def lived(url: str, *, jobs: int, every: str, begin: float, end: float, takes: float = 0, **options: Any) -> None:
     """The whole life of the instance; each of its handlers takes so many seconds."""
     starts: list[tuple[int, float]] = []
     store = store_from_url(url)

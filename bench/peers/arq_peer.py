@@ -10,11 +10,11 @@ from arq.worker import Worker
 SERVER = RedisSettings.from_dsn(URL)
 
 
-async def hangs(ctx):
+async def hangs(_):
     await hang()
 
 
-async def ticks(ctx):
+async def ticks(_):
     mark()
 
 

@@ -13,7 +13,7 @@ async def hangs():
 
 
 @DBOS.workflow()
-async def ticks(at, context):
+async def ticks(_at, _context):
     mark()
 
 

@@ -13,4 +13,4 @@ def hang():
 
 
 if __name__ == "__main__":
-    main(put=lambda: me.hang(), work=lambda: become("huey_consumer", "huey_peer.huey", "-q"))
+    main(put=me.hang, work=lambda: become("huey_consumer", "huey_peer.huey", "-q"))

@@ -25,13 +25,13 @@ async def work(ticking=False):
     queuer = PgQueuer(await driver())
 
     @queuer.entrypoint("hang")
-    async def hangs(job):
+    async def hangs(_):
         await hang()
 
     if ticking:
 
         @queuer.schedule("tick", "* * * * * *")
-        async def ticks(schedule):
+        async def ticks(_):
             mark()
 
     await queuer.run()

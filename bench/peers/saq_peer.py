@@ -6,11 +6,11 @@ from adapter import URL, hang, main, mark
 from saq import CronJob, Queue, Worker
 
 
-async def hangs(ctx):
+async def hangs(_):
     await hang()
 
 
-async def ticks(ctx):
+async def ticks(_):
     mark()
 
 
