@@ -247,7 +247,7 @@ def l8(case: Case) -> Iterator[str]:
             job = case.jobs[name]
             told = case.witness.told.get(job.document)
             document = told.job if told is not None else EMPTY
-            old = now - slot - max(job.max_late_ms, case.later_jobs[name].max_late_ms) - 10_000
+            old: float = now - slot - max(job.max_late_ms, case.later_jobs[name].max_late_ms) - 10_000
             ended = case.witness.ends.get((name, slot, request), (0.0, ""))[0]
             old = min(old, 1000 * (case.end - ended))
             if document.find(slot, request) is None and old > 1000 * SETTLED + 1000 * case.bound(name):

@@ -20,7 +20,7 @@ from tenure.rules.timers import GRID
 from tenure.scheduler.jobs import Job
 from tenure.scheduler.ledger import Answered, Ledger, Order
 from tenure.scheduler.run import Holding
-from tenure.scheduler.shared import Shared
+from tenure.scheduler.shared import Alarm, Shared
 
 FAR: Final = 3_600_000.0
 Key = tuple[str, int, str]
@@ -54,8 +54,8 @@ class Keeper:
         self.phase = shared.chance.draw()
         self.won: Callable[[Job, int, str, Answered, c.Won], None] = lambda *_: None
         self.troubled: Callable[[str, Exception], None] = lambda *_: None
-        self._beat_due = asyncio.Event()
-        self._look_due = asyncio.Event()
+        self._beat_due = Alarm()
+        self._look_due = Alarm()
         self._beating: dict[int, asyncio.Task[None]] = {}  # by heartbeat length: none waits for another
         self._looking: set[asyncio.Task[None]] = set()
         self._failures: Counter[int] = Counter()

@@ -14,7 +14,7 @@ from tenure.scheduler.jobs import Job
 from tenure.scheduler.ledger import Order, Page
 from tenure.scheduler.presence import Presence
 from tenure.scheduler.run import Holding
-from tenure.scheduler.shared import NAP
+from tenure.scheduler.shared import NAP, Alarm
 from tenure.stores.contract import Ask
 
 # Wishes and pauses are seen at least this often (R36, R37), old records pruned this often; milliseconds.
@@ -43,7 +43,7 @@ class Watchman:
         self._spawn = spawn
         self.recovery_due = False
         self._paused: set[str] = set()
-        self._round_due = asyncio.Event()
+        self._round_due = Alarm()
         self._hinted: set[str] = set()
         self._prune_at = self.shared.clock.boot() + PRUNE * self.shared.chance.draw()
         self._stalled_since: float | None = None
