@@ -55,12 +55,13 @@ def explain(
     """
     from tenure.doors.cli.wording import schedule_line
     from tenure.rules.nights import upcoming
+    from tenure.rules.plans import timetable
     from tenure.rules.schedule import ScheduleError
 
     text = " ".join(expr)
     start = _start(begin)
     try:
-        schedule = _schedule(text, tz, dst_gap, dst_overlap)
+        schedule = timetable(text, tz, dst_gap, dst_overlap)
     except ScheduleError as error:
         _refused(error, text, tz, many=len(expr) > 1)
         return 2
@@ -86,26 +87,6 @@ def _start(text: str) -> int:
         return instant(text, time.time_ns() // 1_000_000)
     except (ValueError, OverflowError) as error:
         raise ConfigError("--from", text, str(error)) from None
-
-
-def _schedule(text: str, tz: str, dst_gap: Any, dst_overlap: Any) -> Schedule:
-    from tenure.rules.instant import span
-    from tenure.rules.schedule import ScheduleError, cron, every
-
-    word = text.strip()
-    if word and word[0].isdecimal() and " " not in word:
-        try:
-            return every(span(word))
-        except ScheduleError:
-            raise
-        except ValueError:
-            raise ScheduleError(
-                f"the expression {word[:40]!r} is neither a length of time nor a cron expression; write 90s or 1h30m, "
-                "or five fields, for example '30 2 * * *'",
-                "expression",
-                word,
-            ) from None
-    return cron(text, tz, dst_gap=dst_gap, dst_overlap=dst_overlap)
 
 
 def _refused(error: ScheduleError, text: str, tz: str, *, many: bool) -> None:
