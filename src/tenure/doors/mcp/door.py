@@ -27,6 +27,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tenure.board.access import UNAUTHENTICATED, worker_by_credential
 from tenure.board.board import Board
+from tenure.board.buckets import spend
 from tenure.board.refused import Refused
 from tenure.doors.mcp import streams, tools
 from tenure.doors.mcp.calls import DEAF, Call, Calls
@@ -107,6 +108,7 @@ class Door:
     async def _stream(self, call: Call, headers: Headers, receive: Receive, send: Send) -> None:
         if not self._board.notices.connected:
             raise Refused(DEAF)
+        await spend(self._board, "worker", call.worker.endpoint.id)
         with self.calls.opened(call):
             await streams.get_stream(self._board, call, headers.get("last-event-id"), receive, send)
 
@@ -125,6 +127,8 @@ class Door:
         if not handshake and (call.worker.endpoint.mcp_era or self._board.settings.mcp_era) == "handshake":
             await _unsupported(message.get("id"), headers["mcp-protocol-version"])(scope, receive, send)
             return
+        if message.get("method") != "tools/call":  # which is counted as the verb that it is
+            await spend(self._board, "worker", call.worker.endpoint.id)
         session, params = headers.get("mcp-session-id", ""), message.get("params")
         if handshake and message.get("method") == "notifications/cancelled" and "id" not in message:
             if session and isinstance(params, dict):

@@ -32,6 +32,7 @@ from mcp_types import (
 
 from tenure.board.access import Endpoint, Worker, worker_by_credential
 from tenure.board.board import Board
+from tenure.board.buckets import spend
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.doors.mcp import streams, words
@@ -118,8 +119,10 @@ async def called(board: Board, call: Call, name: str, arguments: Mapping[str, An
         return worker_by_credential(tx, board, call.credential.reveal(), call.slug)
 
     verb = CATALOGUE[name]
+    own = name in words.SETS_OWN
     gone = asyncio.ensure_future(call.gone.wait())
     try:
+        await spend(board, "own_settings" if own else "worker", call.worker.endpoint.id)
         return _result(await call_verb(board, verb, worker_of, read(verb.arguments, arguments), gone))
     except Refused as refused:
         return _result(fault(refused.refusal), is_error=True)

@@ -93,3 +93,5 @@ REPEATABLE: Final = (
 )  # fmt: skip
 # What can't be taken back by another verb.
 DESTRUCTIVE: Final = ("complete", "fail", "cancel_todo", "rotate_webhook", "delete_webhook")
+# Settings of one's own: these calls are counted by themselves (B31).
+SETS_OWN: Final = ("set_default_lease", "create_webhook", "rotate_webhook", "delete_webhook")
