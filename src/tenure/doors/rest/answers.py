@@ -10,34 +10,28 @@ from typing import Any
 from starlette.responses import Response
 
 from tenure.board.board import Rate
-from tenure.board.buckets import Taken
 from tenure.doors.wire.refusals import PROBLEM, STATUS, problem, spelled_problem
+from tenure.rules.bucket import Taken
 from tenure.rules.refusal import Refusal
 
 
 class Json(Response):
     """JSON as UTF-8, with nothing escaped that need not be."""
 
-    media_type = "application/json"
+    media_type: str | None = "application/json"
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-class Problem(Json):
-    """A refusal, after RFC 9457."""
-
-    media_type = PROBLEM
-
-
-def refused(refusal: Refusal) -> Problem:
-    """A refusal as an answer."""
-    return Problem(problem(refusal), STATUS[refusal.code], _beside(refusal))
+def refused(refusal: Refusal) -> Json:
+    """A refusal as an answer, after RFC 9457."""
+    return Json(problem(refusal), STATUS[refusal.code], _beside(refusal), PROBLEM)
 
 
-def unrouted(status: int, detail: str, code: str, headers: Mapping[str, str] | None = None) -> Problem:
-    """A refusal that no use case knows: of a method, or of a server that is at fault."""
-    return Problem(spelled_problem(status, code, detail), status, dict(headers or {}))
+def unrouted(status: int, detail: str, code: str, headers: Mapping[str, str] | None = None) -> Json:
+    """A refusal that no use case knows, such as that of a method."""
+    return Json(spelled_problem(status, code, detail), status, headers, PROBLEM)
 
 
 def _beside(refusal: Refusal) -> dict[str, str]:

@@ -6,10 +6,8 @@ If-Match and values are the use case's. A route declares a model for its body, p
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from fastapi import Depends
 from fastapi.exceptions import RequestValidationError
@@ -22,19 +20,23 @@ from tenure.board.access import Human, human_by_token
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
+from tenure.board.repeats import Repeat
 from tenure.doors.rest import answers, reading
 from tenure.doors.wire.refusals import of_errors, unknown_key
+from tenure.rules import bounds
+from tenure.rules.bucket import Taken
 from tenure.rules.refusal import MISSING, Refusal, invalid
+from tenure.rules.todo_content import request_id as wrong_id
 
 BODY_BYTES: Final = 64 * 1024
 # For creating todos and giving results (B43).
 LARGE_BODY_BYTES: Final = 512 * 1024
-KEY_CHARS: Final = 200
+ID_CHARS: Final = 200
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-Kind = str  # of a bucket: read or write
+Kind = Literal["reads", "writes"]
 
 
 class Asked:
@@ -50,6 +52,31 @@ class Asked:
     async def write(self, case: Callable[Concatenate[Tx, Board, Human, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a use case that writes."""
         return await self.board.database.write(case, self.board, self.human, *args, **kwargs)
+
+    async def create(
+        self,
+        make: Callable[[Tx, Board, Human], tuple[str, T]],
+        again: Callable[[Tx, Board, Human, str], T],
+    ) -> tuple[T, bool]:
+        """Run a use case that makes something, once per Idempotency-Key; (what it is, whether it was there before).
+
+        make: answers with the id of what was made, and what to tell. again: tells of it by that id.
+        """
+        request = self._request
+        key, arguments = _idempotency_key(request), await request.json()
+
+        def case(tx: Tx) -> tuple[T, bool]:
+            try:
+                repeat = Repeat(tx, self.human.id, f"{request.method} {request.url.path}", key, arguments)
+            except Refused as error:
+                raise Refused(error.refusal._replace(message=_REUSED)) from None
+            if repeat.answer is not None:
+                return again(tx, self.board, self.human, repeat.answer[0]), True
+            made, told = make(tx, self.board, self.human)
+            repeat.answered([made])
+            return told, False
+
+        return await self.board.database.write(case)
 
     @property
     def revisions(self) -> list[int] | None:
@@ -93,8 +120,8 @@ class Gate(APIRoute):
                 raw = await reading.body(request, limit)
                 if model is not None:
                     _give(request, reading.json_object(request, raw))
-                elif raw.strip() not in (b"", b"{}"):
-                    raise Refused(Refusal("invalid_argument", "This takes no body; send none, or {}."))
+                else:
+                    _check_empty(raw)
                 _check_names(request, names)
                 response = await inner(request)
             except Refused as error:
@@ -112,8 +139,8 @@ async def _enter(request: Request, beside: dict[str, str]) -> None:
     board: Board = request.app.state.board
     if (stranger := reading.foreign(request, request.app.state.origins)) is not None:
         raise Refused(stranger)
-    kind = "read" if request.method == "GET" else "write"
-    rate = board.settings.reads if kind == "read" else board.settings.writes
+    kind: Kind = "reads" if request.method == "GET" else "writes"
+    rate = getattr(board.settings, kind)
     human, taken = await board.database.write(enter, board, reading.bearer(request), kind)
     beside.update(answers.rate_headers(kind, rate, taken))
     if not taken.allowed:
@@ -121,10 +148,10 @@ async def _enter(request: Request, beside: dict[str, str]) -> None:
     request.state.asked = Asked(request, board, human)
 
 
-def enter(tx: Tx, board: Board, token: str, kind: Kind) -> tuple[Human, buckets.Taken]:
+def enter(tx: Tx, board: Board, token: str, kind: Kind) -> tuple[Human, Taken]:
     """Who a token belongs to, and a place in their bucket of this kind, if there is one."""
     human = human_by_token(tx, board, token)
-    rate = board.settings.reads if kind == "read" else board.settings.writes
+    rate = getattr(board.settings, kind)
     return human, buckets.take(tx, board, f"{kind}:{human.id}", rate)
 
 
@@ -135,9 +162,14 @@ def _give(request: Request, value: dict[str, Any] | Refusal) -> None:
     request._body, request._json = b"{}", value  # noqa: SLF001 - there is no other way to hand them over
 
 
+def _check_empty(raw: bytes) -> None:
+    if raw.strip() not in (b"", b"{}"):
+        raise Refused(Refusal("invalid_argument", "This takes no body; send none, or {}."))
+
+
 def _check_names(request: Request, known: list[str]) -> None:
     """Ids that no database can hold name nothing; parameters that nothing reads are refused, so are repeated ones."""
-    if not all(text.isprintable() and len(text) <= KEY_CHARS for text in request.path_params.values()):
+    if not all(text.isprintable() and len(text) <= ID_CHARS for text in request.path_params.values()):
         raise Refused(MISSING)
     seen: set[str] = set()
     for name, value in request.query_params.multi_items():
@@ -154,16 +186,15 @@ def _wrong(error: RequestValidationError, known: list[str]) -> Refusal:
     return of_errors(({**one, "loc": one["loc"][1:] or one["loc"]} for one in error.errors()), known)
 
 
-def idempotency_key(request: Request) -> str | None:
+def _idempotency_key(request: Request) -> str | None:
     """The Idempotency-Key of a creation. Raises Refused for one that can't be kept."""
     key = request.headers.get("idempotency-key")
-    if key is not None and not (16 <= len(key) <= KEY_CHARS and key.isascii() and key.isprintable()):
-        why = f"must have 16 to {KEY_CHARS} printable characters; draw it at random for each creation."
-        raise Refused(invalid("Idempotency-Key", why))
+    if key is not None and wrong_id(key):
+        raise Refused(invalid("Idempotency-Key", _KEY))
     return key
 
 
-def digest(method: str, path: str, body: Mapping[str, Any]) -> str:
-    """What a repeated creation must agree with."""
-    spelled = json.dumps([method, path, body], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(spelled.encode()).hexdigest()
+_REUSED: Final = "This Idempotency-Key was sent before with another body. Draw a new one for each creation."
+_KEY: Final = "must have {} to {} letters, digits or signs; draw it at random for each creation.".format(
+    *bounds.REQUEST_ID_CHARS
+)

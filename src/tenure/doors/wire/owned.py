@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from tenure.board import access, agents, audit, endpoints
+from tenure.board import access, agents, audit, endpoints, tokens
 from tenure.doors.wire.spelling import at
 from tenure.rules import presence
 
@@ -172,3 +172,50 @@ class Audit(TypedDict):
 
     entries: list[Entry]
     next_before: str | None
+
+
+class Me(TypedDict):
+    """The human who asks."""
+
+    id: str
+    name: str
+    friend_code: str
+
+
+def me(one: access.Human, friend_code: str) -> Me:
+    return {"id": one.id, "name": one.name, "friend_code": friend_code}
+
+
+class Token(TypedDict):
+    """What can be told of a token; `hint` is its end."""
+
+    id: str
+    name: str
+    hint: str
+    created_at: str
+    last_seen_at: str | None
+    expires_at: str | None
+
+
+def token(one: tokens.Token) -> Token:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "hint": one.hint,
+        "created_at": at(one.created),
+        "last_seen_at": at(one.seen),
+        "expires_at": at(one.expires),
+    }
+
+
+class Tokens(TypedDict):
+    """A human's valid tokens, the newest first."""
+
+    tokens: list[Token]
+
+
+class NewToken(TypedDict):
+    """A token and what it is, shown this once: null where the same request was answered before."""
+
+    token: Token
+    secret: str | None
