@@ -110,7 +110,7 @@ async def test_case_b42_a_rotated_credential_lives_during_its_overlap(board, ser
     vended = board.write(endpoints.vend, board.alice, name="w")
     async with served.client(vended, generation) as client:
         board.write(endpoints.rotate, board.alice, vended.endpoint.slug, 60)
-        assert (await client.call_tool("whoami", {})).structured_content["endpoint"] == vended.endpoint.slug
+        assert (await client.call_tool("whoami", {})).structured_content["endpoint"]["slug"] == vended.endpoint.slug
         board.clock.turn(seconds=61)
         with pytest.raises(MCPError):
             await client.call_tool("whoami", {})

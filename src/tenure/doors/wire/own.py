@@ -15,6 +15,7 @@ from tenure.board import endpoints
 from tenure.board.access import Endpoint, Worker
 from tenure.board.board import Board
 from tenure.board.database import Tx
+from tenure.doors.wire import owned
 from tenure.doors.wire.arguments import Arguments
 from tenure.doors.wire.refusals import check
 from tenure.doors.wire.spelling import at
@@ -66,7 +67,7 @@ class LeaseSetting(TypedDict):
 
     default_lease_ttl_seconds: int | None
     effective_lease_ttl_seconds: int
-    source: str
+    effective_lease_ttl_source: str
     minimum: int
     maximum: int
 
@@ -75,73 +76,48 @@ def lease_setting(one: endpoints.LeaseSetting) -> LeaseSetting:
     return {
         "default_lease_ttl_seconds": one.default_lease_ttl_seconds,
         "effective_lease_ttl_seconds": one.effective.seconds,
-        "source": one.effective.source,
+        "effective_lease_ttl_source": one.effective.source,
         "minimum": one.minimum,
         "maximum": one.maximum,
     }
 
 
-class Presence(TypedDict):
-    """Whether the endpoint is woken by new todos, what says so, and when that changes by itself."""
+class Present(TypedDict):
+    """Whether the endpoint is woken by new todos, and the shift that says so where nothing overrides it."""
 
-    presence: str
-    source: str
-    until: str | None
+    presence: owned.Presence
     shift: str | None
     server_time: str
 
 
-def presence_of(endpoint: Endpoint, now: int) -> Presence:
-    found = presence.effective(endpoint.override, endpoint.override_until, endpoint.shift, now)
-    return {
-        "presence": found.value,
-        "source": found.source,
-        "until": at(found.until),
-        "shift": endpoint.shift,
-        "server_time": at(now),
-    }
+def _present(endpoint: Endpoint, now: int) -> Spelled:
+    told: Present = {"presence": owned.presence_of(endpoint, now), "shift": endpoint.shift, "server_time": at(now)}
+    return {**told}
 
 
 class Identity(TypedDict):
     """Who the caller is on this board."""
 
-    endpoint: str
-    name: str
-    agent: str
-    queues: list[str]
-    verbs: list[str]
-    targets: list[str]
-    lease: LeaseSetting
-    presence: Presence
-    endpoint_expires_at: str | None
+    endpoint: owned.Endpoint
+    server_time: str
 
 
-def _whoami(tx: Tx, board: Board, worker: Worker, _: Nothing) -> Spelled:
-    endpoint = worker.endpoint
-    identity: Identity = {
-        "endpoint": endpoint.slug,
-        "name": endpoint.name,
-        "agent": endpoint.agent_name,
-        "queues": list(endpoint.queues),
-        "verbs": [*endpoint.verbs, *rules.SELF],
-        "targets": list(endpoint.targets),
-        "lease": lease_setting(endpoints.get_default_lease(tx, board, worker)),
-        "presence": presence_of(endpoint, tx.now()),
-        "endpoint_expires_at": at(endpoint.expires),
-    }
-    return {**identity}
+def _whoami(tx: Tx, _board: Board, worker: Worker, _: Nothing) -> Spelled:
+    now = tx.now()
+    told: Identity = {"endpoint": owned.endpoint(worker.endpoint, now), "server_time": at(now)}
+    return {**told}
 
 
 def _presence(tx: Tx, _board: Board, worker: Worker, _: Nothing) -> Spelled:
-    return {**presence_of(worker.endpoint, tx.now())}
+    return _present(worker.endpoint, tx.now())
 
 
 def _clock_in(tx: Tx, board: Board, worker: Worker, asked: ClockIn) -> Spelled:
-    return {**presence_of(endpoints.clock_in(tx, board, worker, asked.for_seconds), tx.now())}
+    return _present(endpoints.clock_in(tx, board, worker, asked.for_seconds), tx.now())
 
 
 def _clock_out(tx: Tx, board: Board, worker: Worker, _: Nothing) -> Spelled:
-    return {**presence_of(endpoints.clock_out(tx, board, worker), tx.now())}
+    return _present(endpoints.clock_out(tx, board, worker), tx.now())
 
 
 def _get_default_lease(tx: Tx, board: Board, worker: Worker, _: Nothing) -> Spelled:
@@ -156,8 +132,8 @@ _ALL: Final = (
     Verb("get_default_lease", Nothing, LeaseSetting, _get_default_lease, writes=False),
     Verb("set_default_lease", SetDefaultLease, LeaseSetting, _set_default_lease),
     Verb("whoami", Nothing, Identity, _whoami, writes=False),
-    Verb("clock_in", ClockIn, Presence, _clock_in),
-    Verb("clock_out", Nothing, Presence, _clock_out),
-    Verb("presence", Nothing, Presence, _presence, writes=False),
+    Verb("clock_in", ClockIn, Present, _clock_in),
+    Verb("clock_out", Nothing, Present, _clock_out),
+    Verb("presence", Nothing, Present, _presence, writes=False),
 )
 OWN_VERBS: Final[Mapping[str, Verb]] = {verb.name: verb for verb in _ALL}
