@@ -86,9 +86,12 @@ class Tx:
         if (kind, key) not in self.notices:
             self.notices.append((kind, key))
 
-    def locked(self, statement: sa.Select[Any], *, skip: bool = False) -> sa.Select[Any]:
-        """The select with its rows locked; `skip` leaves out rows that others hold. SQLite's writer is alone."""
-        return statement.with_for_update(skip_locked=skip) if self.postgres else statement
+    def locked(self, statement: sa.Select[Any], *, skip: bool = False, of: sa.Table | None = None) -> sa.Select[Any]:
+        """The select with its rows locked, `of` one table of a join; `skip`: without those that others hold.
+
+        SQLite's writer is alone, and needs no locks.
+        """
+        return statement.with_for_update(skip_locked=skip, of=of) if self.postgres else statement
 
 
 _CLOCK_COLUMN: Final = sa.literal_column(
