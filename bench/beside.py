@@ -8,89 +8,102 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 
 from peer import Crew, Peer, PeerError, ours, peers
 from rows import Row, p50
-from servers import postgres, store, valkey
+from servers import STORES, Postgres, Server, postgres, store, valkey
 
 CAP = 120.0
 # A worker may take so long to come up, and a job so long to be started.
 READY = 8.0
 STARTS = 60.0
-# Takeovers sleep nearly all the time and go on side by side; lateness is measured two at a time, on two cores.
-APART = 4.0
-ABREAST = 2
+
+Measure = Callable[[Peer, str], Row]
 
 
 def takeover(*, quick: bool, cap: float = CAP) -> list[Row]:
-    """kill -9 of the worker in the middle of a job; seconds until another worker starts the job again."""
-    all_ = [ours(f"Tenure, {kind}", kind) for kind in ("PostgreSQL", "Valkey", "SQLite")] + peers()
+    """kill -9 of the worker in the middle of a job; seconds until another worker starts the job again.
+
+    They sleep nearly all the time, and go on side by side, begun a few seconds apart.
+    """
+    all_ = [ours(f"Tenure, {kind}", kind) for kind in STORES]
+    all_ += [ours("Tenure, PostgreSQL, lease=3s, not its default", "PostgreSQL", TENURE_LEASE="3s"), *peers()]
     cap = 40.0 if quick else cap
-    return _rows("takeover", all_, lambda peer, url: _takeover(peer, url, cap), len(all_), "no_takeover")
-
-
-def lateness(*, quick: bool) -> list[Row]:
-    """A job due each second: how late it starts, with one process and, where the peer knows it, with two."""
-    seconds = 8 if quick else 60
-    exact = {"PEER_JITTER": "0"}
-    all_ = [ours(f"Tenure, {kind}, jitter 0", kind, **exact) for kind in ("PostgreSQL", "Valkey")]
-    all_ += [ours("Tenure, PostgreSQL, its default jitter 250ms", "PostgreSQL"), *peers()]
-    rows = _rows("lateness", all_, lambda peer, url: _lateness(peer, url, seconds, 1), ABREAST, "no_ticks")
-    two = [peer for peer in all_ if not peer.no_ticks]
-    return rows + _rows(
-        "lateness of two processes", two, lambda peer, url: _lateness(peer, url, seconds, 2), ABREAST, "alone"
+    return _rows(
+        "takeover", all_, lambda peer, url: _takeover(peer, url, cap), "no_takeover", abreast=len(all_), apart=4
     )
 
 
-def _rows(what: str, all_: list[Peer], measure: Callable[[Peer, str], Row], abreast: int, unless: str) -> list[Row]:
-    """One row for each, measured, or with the reason why not."""
+def lateness(*, quick: bool) -> list[Row]:
+    """A job due each second: how late it starts, with one process and, where the peer knows it, with two.
 
-    def one(peer: Peer) -> Row:
+    Two peers at a time, on two cores.
+    """
+    seconds = 8 if quick else 60
+    all_ = [ours(f"Tenure, {kind}, jitter=0", kind, TENURE_JITTER="0") for kind in STORES]
+    all_ += [ours("Tenure, PostgreSQL, jitter=250ms, its default", "PostgreSQL"), *peers()]
+    one = _rows("one process", all_, lambda peer, url: _lateness(peer, url, seconds, 1), "no_ticks", abreast=2)
+    all_ = [peer for peer in all_ if not peer.no_ticks]
+    return one + _rows("two processes", all_, lambda peer, url: _lateness(peer, url, seconds, 2), "alone", abreast=2)
+
+
+def _rows(what: str, all_: list[Peer], measure: Measure, unless: str, *, abreast: int, apart: float = 0) -> list[Row]:
+    """One row for each, so many at a time: measured, or the reason why not, which the field `unless` may name."""
+    installed = {peer.title: _installed(peer) for peer in all_ if not getattr(peer, unless)}
+
+    def row(place: int, peer: Peer) -> Row:
         title = f"{what}: {peer.title}"
         if reason := getattr(peer, unless):
             return Row(title, None, remark=f"not measured: {reason}")
+        version, trouble = installed[peer.title]
+        if trouble:
+            return Row(title, None, remark=trouble)
+        time.sleep(place * apart)
         try:
-            version = peer.prepare()
+            with databases.of(peer) as url:
+                found = measure(peer, url)
         except PeerError as error:
-            return Row(title, None, remark=f"does not install: {error}")
-        try:
-            time.sleep(APART * all_.index(peer) if abreast > ABREAST else 0)
-            with urls.of(peer) as url:
-                row = measure(peer, url)
-        except PeerError as error:
-            row = Row(title, None, remark=str(error))
-        print(f"# {title}: {row.shown} {row.remark}", file=sys.stderr, flush=True)
-        remark = "; ".join(part for part in (row.remark, peer.beside) if part)
-        return Row(f"{title} {version}".strip(), row.value, row.unit, detail=row.detail, remark=remark)
+            found = Row("", None, remark=str(error))
+        print(f"# {title}: {found.shown} {found.remark}", file=sys.stderr, flush=True)
+        return replace(found, what=f"{title} {version}".strip())
 
-    with _Urls.served() as urls, ThreadPoolExecutor(abreast) as pool:
-        return list(pool.map(one, all_))
+    with (
+        postgres() as server,
+        valkey(port=True, databases="64") as cache,
+        ThreadPoolExecutor(abreast) as pool,
+    ):
+        databases = Databases(server, cache)
+        return list(pool.map(row, itertools.count(), all_))
 
 
-class _Urls:
-    """A database of its own for each, on one PostgreSQL and one Valkey."""
+def _installed(peer: Peer) -> tuple[str, str]:
+    """Its version, or why it can't be installed."""
+    try:
+        return peer.prepare(), ""
+    except PeerError as error:
+        return "", f"does not install: {error}"
 
-    def __init__(self, server, cache) -> None:
+
+class Databases:
+    """One of its own for each, on servers that all share."""
+
+    def __init__(self, server: Postgres, cache: Server) -> None:
         self._postgres, self._valkey, self._numbers = server, cache, itertools.count(1)
-
-    @classmethod
-    @contextmanager
-    def served(cls) -> Iterator[_Urls]:
-        with postgres() as server, valkey(port=True, databases="64") as cache:
-            yield cls(server, cache)
 
     @contextmanager
     def of(self, peer: Peer) -> Iterator[str]:
+        """Its URL."""
         number = next(self._numbers)
-        with ExitStack() as stack:
-            if peer.store == "SQLite":
-                yield stack.enter_context(store("SQLite"))
-            elif peer.store == "PostgreSQL":
-                self._postgres.sql(f"CREATE DATABASE peer{number}")
-                yield self._postgres.url.replace("/postgres", f"/peer{number}")
-            else:
-                yield f"{self._valkey.url}/{number}"
+        if peer.store == "SQLite":
+            with store("SQLite") as url:
+                yield url
+        elif peer.store == "PostgreSQL":
+            self._postgres.sql(f"CREATE DATABASE peer{number}")
+            yield f"{self._postgres.url.rpartition('/')[0]}/peer{number}"
+        else:
+            yield f"{self._valkey.url}/{number}"
 
 
 def _takeover(peer: Peer, url: str, cap: float) -> Row:
@@ -108,10 +121,10 @@ def _takeover(peer: Peer, url: str, cap: float) -> Row:
             raise PeerError("the job was started twice before anything was killed")
         killed = time.time()
         crew.kill(runner)
-        again = crew.wait(lambda marks: len(marks) > 1, cap)
-        if not again:
-            return Row("", None, remark=f"not within {cap:.0f} s")
-        return Row("", crew.marks()[1][0] - killed, "s")
+        if not crew.wait(lambda marks: len(marks) > 1, cap):
+            told = f"not within {cap:.0f} s"
+            return Row("", None, remark=f"{told}; {peer.beside}" if peer.beside else told)
+        return Row("", crew.marks()[1][0] - killed, "s", remark=peer.beside)
 
 
 def _lateness(peer: Peer, url: str, seconds: int, processes: int) -> Row:
@@ -131,6 +144,8 @@ def _lateness(peer: Peer, url: str, seconds: int, processes: int) -> Row:
     late = {at: (at - phase + slack) % 1 - slack for at in found}
     slots = [round(at - phase - late[at]) for at in found if begin <= at - late[at] < begin + seconds]
     times = [abs(late[at]) * 1e3 for at in found if begin <= at - late[at] < begin + seconds]
+    if not slots:
+        raise PeerError(f"no start within {seconds} s")
     skipped, doubled = seconds - len(set(slots)), len(slots) - len(set(slots))
     told = f"worst {max(times):.0f} ms, {skipped} of {seconds} skipped, {doubled} doubled"
     if peer.rhythm:

@@ -80,7 +80,10 @@ def ours(title: str, store: str, **env: str) -> Peer:
 
 
 def _run(command: list[str], **options: Any) -> str:
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, **options)
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, **options)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerError(f"{Path(command[0]).name}: {error}"[:200]) from None
     if told.returncode:
         last = [line for line in told.stderr.splitlines() if line.strip()][-1:] or ["no word"]
         raise PeerError(f"{Path(command[0]).name} failed: {last[0].strip()[:160]}")

@@ -1,6 +1,4 @@
-"""Tenure itself, by its public interface, in the same frame as the others."""
-
-import os
+"""Tenure itself, by its public interface, in the same frame as the others. Its options come as TENURE_*."""
 
 from adapter import URL, hang, main, mark
 
@@ -15,7 +13,7 @@ async def hangs() -> None:
 
 
 def tick() -> None:
-    @app.every("1s", jitter=os.environ.get("PEER_JITTER", "250ms"))
+    @app.every("1s")
     async def ticks() -> None:
         mark()
 
