@@ -81,6 +81,7 @@ def reasons(fleet):
     return [reason for page in fleet.ask(lambda records: records.instances()) for reason in page.reasons]
 
 
+@pytest.mark.long
 def test_r33_slots_while_the_stores_clock_steps(url, offset):
     """Forward: what was jumped over is a missed range. Back: nothing repeats, health says so, and it catches up."""
     with Fleet(url, lease="2s", kind="short", every=1, jitter=0) as fleet:

@@ -3,15 +3,15 @@
 import time
 
 import pytest
-from bent_server import crash, servers
 from fleet import Fleet
 from proxy import Proxy, target_of, through
 from redis_server import with_options
+from store_urls import crash, servers
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
 
-@servers("postgres", "valkey9", long=("redis62", "redis70"))
+@servers("postgres", long=("valkey9", "redis62", "redis70"))
 def test_r25_a_restart_while_a_run_is_held(server, store_url):
     """Killed and started again within a lease: the run goes on in its first attempt, and is one success."""
     with Fleet(store_url, lease="4s", takes=3) as fleet:
@@ -29,7 +29,7 @@ def test_r25_a_restart_while_a_run_is_held(server, store_url):
     assert len(fleet.of("effect")) == 1
 
 
-@servers("postgres", "valkey9", long=("redis62", "redis70"))
+@servers("valkey9", long=("postgres", "redis62", "redis70"))
 def test_r25_an_outage_longer_than_the_lease(server, store_url):
     """The handler is told to stop before the lease is over; once the store is back, the next attempt is won."""
     with Fleet(store_url, lease="1s") as fleet:
@@ -50,7 +50,7 @@ def test_r25_an_outage_longer_than_the_lease(server, store_url):
     assert [line["attempt"] for line in fleet.of("effect")] == [2]
 
 
-@servers("postgres", "valkey9", long=("redis62",))
+@servers("valkey9", long=("postgres", "redis62"))
 def test_r44_a_store_that_accepts_and_never_answers(server, store_url):
     """Every call ends by itself, handlers are told to stop; when it answers again the run goes on."""
     proxy = Proxy(target_of(server.url))
@@ -72,7 +72,7 @@ def test_r44_a_store_that_accepts_and_never_answers(server, store_url):
     assert len(run.attempts) > 1
 
 
-@servers("postgres", "valkey9", long=("redis62",))
+@servers("postgres", long=("valkey9", "redis62"))
 def test_r25_the_store_comes_after_the_instances(server, store_url):
     """Started while it is down they wait; they register and run once it is there."""
     crash(server)

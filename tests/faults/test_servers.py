@@ -6,7 +6,7 @@ import signal
 import pytest
 from fleet import Fleet
 from proxy import ANSWERS, REQUESTS, Proxy, target_of, through
-from redis_server import fresh_prefix, shared, with_options
+from store_urls import stores
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
 
@@ -16,33 +16,27 @@ BEAT = LEASE / 6
 GRACE = 0.5
 
 
-@pytest.fixture(params=["postgres", "valkey9", "redis62"])
-def url(request):
-    """A store of this test's own on a server that the whole run shares."""
-    if request.param == "postgres":
-        schema = request.getfixturevalue("postgres_schema")
-        return with_options(request.getfixturevalue("postgres_url"), schema=schema)
-    return with_options(shared(request.param), prefix=fresh_prefix())
-
-
-def test_r22_takeover_after_sigkill(url):
+@stores("postgres", "valkey9", long=("redis62",))
+def test_r22_takeover_after_sigkill(any_url):
     """Never beyond lease + 2 heartbeats after the last heartbeat."""
-    with Fleet(url) as fleet:
+    with Fleet(any_url) as fleet:
         found = fleet.takeovers(2)
     assert max(since_beat for _, since_beat in found) <= LEASE + 2 * BEAT + GRACE
 
 
-def test_r22_hand_over_on_sigterm(url):
+@stores("postgres", "valkey9", long=("redis62",))
+def test_r22_hand_over_on_sigterm(any_url):
     """The store pushes: far sooner than the next check."""
-    with Fleet(url) as fleet:
+    with Fleet(any_url) as fleet:
         found = fleet.takeovers(3, signal.SIGTERM)
     assert min(since_signal for since_signal, _ in found) <= BEAT
     assert max(since_signal for since_signal, _ in found) <= 2 * BEAT + GRACE
 
 
-def test_r24_sigstop_and_sigcont(url):
+@stores("postgres", "valkey9", long=("redis62",))
+def test_r24_sigstop_and_sigcont(any_url):
     """The second attempt stands; the first hears `lost`, and what it says is refused."""
-    with Fleet(url, kind="deaf", block=1.0) as fleet:
+    with Fleet(any_url, kind="deaf", block=1.0) as fleet:
         for _ in range(2):
             fleet.start()
         fleet.registered(2)
@@ -84,37 +78,38 @@ def cut_off(url, trials, *ways):
     return found
 
 
-@pytest.mark.parametrize("url", ["postgres", "valkey9"], indirect=True)
-def test_r26_cut_off_runners_have_stopped_before_the_other_begins(url):
+@stores("postgres", "valkey9")
+def test_r26_cut_off_runners_have_stopped_before_the_other_begins(any_url):
     """With check() before each effect, no effect of the first after the second has begun."""
-    for begun, last in cut_off(url, 2):
+    for begun, last in cut_off(any_url, 2):
         assert last < begun
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", [REQUESTS, ANSWERS])
-@pytest.mark.parametrize("url", ["postgres", "valkey9", "redis62"], indirect=True)
-def test_r26_cut_off_one_way(url, way):
+@stores("postgres", "valkey9", "redis62")
+def test_r26_cut_off_one_way(any_url, way):
     """Only what it asks is held up, or only what it is answered: it is as well as cut off, and stops in time."""
-    for begun, last in cut_off(url, 5, way):
+    for begun, last in cut_off(any_url, 5, way):
         assert last < begun
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("url", ["postgres", "valkey9"], indirect=True)
-def test_r26_cut_off_a_hundred_times(url):
+@stores("postgres", "valkey9")
+def test_r26_cut_off_a_hundred_times(any_url):
     """Again and again: none."""
-    found = cut_off(url, 100)
+    found = cut_off(any_url, 100)
     print(f"the first had stopped {min(begun - last for begun, last in found):.2f} s or more before the second began")
     assert all(last < begun for begun, last in found)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_r22_takeover_after_sigkill_a_hundred_trials(url):
+@stores("postgres", "valkey9", "redis62")
+def test_r22_takeover_after_sigkill_a_hundred_trials(any_url):
     """p99 of the time from the kill at most lease + 0.5 s."""
-    with Fleet(url) as fleet:
+    with Fleet(any_url) as fleet:
         found = sorted(since_kill for since_kill, _ in fleet.takeovers(100))
     print(f"from SIGKILL: p50 {found[50]:.2f} s, p99 {found[98]:.2f} s, worst {found[-1]:.2f} s")
     assert found[98] <= LEASE + 0.5

@@ -8,10 +8,10 @@ held, and `end` with how.
 
 KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
 is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
-its process; `booked` writes to the table `effect` and finishes in one transaction; `greedy` keeps a transaction open
-for BLOCK seconds; `steps` has an effect every 10 ms, for ever, in every attempt. Later attempts of the others return
-at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read and each commit of the store has one right
-before and one right after it.
+its process; `bulky` takes TAKES seconds and returns 60 KB; `booked` writes to the table `effect` and finishes in one
+transaction; `greedy` keeps a transaction open for BLOCK seconds; `steps` has an effect every 10 ms, for ever, in every
+attempt. Later attempts of the others return at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read
+and each commit of the store has one right before and one right after it.
 """
 
 import asyncio
@@ -71,7 +71,8 @@ class Failing:
 
 
 def told(run: Run) -> dict[str, object]:
-    return {"key": run.key, "attempt": run.attempt, "fence": run.fence, "token": run.token, "reason": run.reason}
+    names = ("key", "slot_ms", "attempt", "fence", "token", "reason")
+    return {name: getattr(run, name) for name in names}
 
 
 @contextlib.contextmanager
@@ -148,6 +149,13 @@ async def greedy(run: Run) -> None:
         effect(run)
 
 
+async def bulky(run: Run) -> str:
+    with life(run):
+        await asyncio.sleep(TAKES)
+        effect(run)
+        return os.urandom(30_000).hex()
+
+
 async def leave(run: Run) -> None:
     with life(run):
         if run.attempt == 1:
@@ -157,7 +165,7 @@ async def leave(run: Run) -> None:
 
 HANDLERS = {
     "hold": hold, "deaf": deaf, "block": block, "short": short, "exit": leave, "steps": steps, "booked": booked,
-    "greedy": greedy,
+    "greedy": greedy, "bulky": bulky,
 }  # fmt: skip
 
 store = store_from_url(URL)

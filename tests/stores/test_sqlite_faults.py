@@ -2,17 +2,14 @@
 
 import asyncio
 import contextlib
-import functools
 import os
 import resource
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from small_disk import can_mount, mounted, remount
 
 from tenure.errors import (
     StoreBusy,
@@ -30,30 +27,11 @@ from tenure.stores.sqlite.refusals import refusal, uncertain
 DONE, RACED = Outcome.DONE, Outcome.RACED
 
 
-@functools.cache
-def can_mount():
-    """Whether a small file system of its own can be had: root, with the right to mount."""
-    if not shutil.which("mount") or os.geteuid() != 0:
-        return False
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], capture_output=True, check=False)
-        if done.returncode == 0:
-            subprocess.run(["umount", "-l", folder], check=True)
-        return done.returncode == 0
-
-
 @pytest.fixture
 def small(tmp_path):
     """A folder with a file system of 600 KiB of its own."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
-def remount(folder, option):
-    subprocess.run(["mount", "-o", f"remount,{option}", folder], check=True)
+    with mounted(tmp_path / "small", "600k") as folder:
+        yield folder
 
 
 def descriptors():

@@ -1,0 +1,86 @@
+"""The web page for tests: served by a real server on a loopback port, on a board of its own, beside a store of runs.
+
+A plugin of the suite. Nothing here sleeps: whoever needs time to pass turns the board's clock.
+"""
+
+import asyncio
+import shutil
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+
+class Site:
+    """One page that is served. `board`: the hall's board; `app`: the `Tenure` of its runs."""
+
+    def __init__(self, board, app, url):
+        self.board, self.app, self.url = board, app, url
+
+    def link(self, name="alice"):
+        """The path of a new one-time sign-in link."""
+        from tenure.board import signing_in
+
+        return f"/login/{self.board.write(signing_in.link_for, name).reveal()}"
+
+    def session(self, name="alice"):
+        """The cookie of a new session."""
+        from tenure.board import signing_in
+
+        secret = self.board.write(signing_in.link_for, name).reveal()
+        return self.board.write(signing_in.by_link, secret).cookie.reveal()
+
+
+@contextmanager
+def served(make_app, opened, closing=lambda app: None):
+    """Serve the app that `make_app()` gives, on a thread with a loop of its own; its URL.
+
+    opened: awaited on that loop before it serves; closing(app): called before it stops.
+    """
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = make_app()
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
+
+    async def serve():
+        await opened()
+        await server.serve(sockets=[listener])
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
+    finally:
+        closing(app)
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+
+@contextmanager
+def open_site(folder, template):
+    """A page on a fresh board in this folder, with a store of runs that has no job yet."""
+    from board_hall import open_hall
+
+    from tenure import Tenure
+    from tenure.doors.web import Source, web_app
+
+    shutil.copyfile(template, folder / "board.db")
+    board = open_hall(f"sqlite:///{folder}/board.db")
+    app = Tenure(f"sqlite:///{folder}/runs.db")
+    app.ask_now(lambda records: records.now())
+    source = Source("runs", "sqlite:///runs.db", app)
+    with served(lambda: web_app(board, [source]), board.open, lambda web: web.state.live.close()) as (url, _):
+        yield Site(board, app, url)
+    app.close()
+    board.database.shut()
+
+
+@pytest.fixture
+def site(tmp_path, sqlite_template):
+    """A page on a board of this test's own, with Alice, Bob and Charlie."""
+    with open_site(tmp_path, sqlite_template) as site:
+        yield site
