@@ -125,8 +125,8 @@ def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False, end: bool
     statement = sa.select(*ENDPOINT, tx.clock().label("now")).where(
         sa.or_(table.c.slug == ref, table.c.id == ref), table.c.human == human.id
     )
-    if (lock or end) and tx.postgres:
-        statement = statement.with_for_update(key_share=not end, of=table)
+    if lock or end:
+        statement = tx.locked(statement, table, how="end" if end else "edit")
     row = tx.one(statement) if storable(ref) else None
     if row is None:
         raise Refused(MISSING)
@@ -173,8 +173,8 @@ def _by_secret(
         raise Refused(UNAUTHENTICATED)
     of_secret = (table.c[name].label(f"secret_{name}") for name in ("id", "expires", "seen"))
     statement = sa.select(*columns, *of_secret, tx.clock().label("now")).select_from(table).join(owner)
-    if keep and tx.writes and tx.postgres:
-        statement = statement.with_for_update(read=True, key_share=True, of=owner)
+    if keep and tx.writes:
+        statement = tx.locked(statement, owner, how="keep")
     row = tx.one(statement.where(table.c.hash == digest(secret)))
     if row is None:
         raise Refused(UNAUTHENTICATED)

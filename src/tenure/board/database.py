@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -40,6 +40,8 @@ _URL: Final = re.compile(r"^(sqlite|postgres(?:ql)?)(?:\+\w+)?://")
 P = ParamSpec("P")
 T = TypeVar("T")
 Notice = tuple[str, str]  # kind and key, such as ("endpoint", its id)
+# How a row is locked, from strong to weak: nobody else may lock it; only `keep` may; only `end` may not.
+Lock = Literal["end", "edit", "keep"]
 
 
 class Tx:
@@ -86,12 +88,16 @@ class Tx:
         if (kind, key) not in self.notices:
             self.notices.append((kind, key))
 
-    def locked(self, statement: sa.Select[Any], *, skip: bool = False, of: sa.Table | None = None) -> sa.Select[Any]:
-        """The select with its rows locked, `of` one table of a join; `skip`: without those that others hold.
+    def locked(
+        self, statement: sa.Select[Any], of: sa.Table | None = None, *, skip: bool = False, how: Lock = "end"
+    ) -> sa.Select[Any]:
+        """The select with its rows, or those `of` one table, locked; `skip` leaves out rows that others hold.
 
-        SQLite's writer is alone, and needs no locks.
+        SQLite's writer is alone, and locks nothing.
         """
-        return statement.with_for_update(skip_locked=skip, of=of) if self.postgres else statement
+        if not self.postgres:
+            return statement
+        return statement.with_for_update(read=how == "keep", key_share=how != "end", skip_locked=skip, of=of)
 
 
 _CLOCK_COLUMN: Final = sa.literal_column(

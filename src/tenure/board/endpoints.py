@@ -6,15 +6,12 @@ name and revision of MCP, and nothing else (B22).
 
 from __future__ import annotations
 
-import json
-import secrets
-import uuid
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from tenure.board import agents, audit, tables, todos
+from tenure.board import audit, tables, vending
 from tenure.board.access import (
     ENDPOINT,
     Endpoint,
@@ -26,15 +23,12 @@ from tenure.board.access import (
 )
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.ids import new
 from tenure.board.refused import Refused, granted
-from tenure.board.secrets import Secret, digest, draw
+from tenure.board.secrets import Secret
 from tenure.rules import bounds, presence
 from tenure.rules import endpoints as rules
-from tenure.rules.instant import iso
 from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
 
-_ENDINGS: Final = "23456789bcdfghjkmnpqrstvwxz"  # no vowels: no words by chance
 STALE: Final = Refusal(
     "precondition_failed", "The endpoint was changed since it was read. Read it again, and decide again."
 )
@@ -85,9 +79,8 @@ def vend(
 ) -> Vended:
     """A new endpoint of the human, with a credential that is shown this once. `agent`: by name; default: as `name`."""
     scope = granted(rules.scope(queues, verbs, targets, webhook_ceiling))
-    endpoint = make(tx, board, human, name, agent or name, scope, default_lease, expires)
-    credential = mint(tx, endpoint, tx.now())
-    return Vended(endpoint, credential)
+    endpoint = vending.make(tx, board, human, name, agent or name, scope, default_lease, expires)
+    return Vended(endpoint, vending.mint(tx, endpoint, tx.now()))
 
 
 def get(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
@@ -172,8 +165,8 @@ def rotate(tx: Tx, board: Board, human: Human, ref: str, overlap_seconds: int = 
         raise Refused(
             conflict("Its credential is your friend's alone. Allow one more collect instead.", "friend_endpoint")
         )
-    end_credentials(tx, endpoint, now, overlap_seconds * 1000)
-    credential = mint(tx, endpoint, now)
+    vending.end_credentials(tx, endpoint, now, overlap_seconds * 1000)
+    credential = vending.mint(tx, endpoint, now)
     told = f"credential of {endpoint.slug} rotated; the one before is valid for another {overlap_seconds} s"
     audit.write(tx, human.id, human, "rotate", ("endpoint", endpoint.id), told, now)
     return Vended(_edited(tx, endpoint, now), credential)
@@ -184,7 +177,7 @@ def revoke(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
     endpoint = endpoint_of(tx, human, ref, end=True)
     now = tx.now()
     writable(endpoint, now)
-    end(tx, board, human, endpoint, "revoked", now)
+    vending.end(tx, board, human, endpoint, "revoked", now)
     return endpoint._replace(state="revoked", ended=now, revision=endpoint.revision + 1)
 
 
@@ -199,123 +192,23 @@ def get_default_lease(tx: Tx, board: Board, worker: Worker) -> LeaseSetting:
 
 def set_default_lease(tx: Tx, board: Board, worker: Worker, value: object) -> LeaseSetting:
     """Set the caller's own default lease; no other endpoint can be named (B31)."""
-    endpoint, now = _own(tx, worker)
+    endpoint, now = locked_own(tx, worker)
     edited = _set_lease(tx, worker, endpoint, value, now)
     return LeaseSetting(edited.default_lease_ttl_seconds, edited.effective)
 
 
 def clock_in(tx: Tx, board: Board, worker: Worker, seconds: object = None) -> Endpoint:
     """Be in, for an hour or as long as asked, eight hours at most, until the shift's next boundary at most (B36)."""
-    endpoint, now = _own(tx, worker)
+    endpoint, now = locked_own(tx, worker)
     until = presence.override_until(granted(presence.clock_in_ms(seconds)), endpoint.shift, now)
     return _edit(tx, worker, endpoint, now, "", override="in", override_until=until)
 
 
 def clock_out(tx: Tx, board: Board, worker: Worker) -> Endpoint:
     """Be out until the shift's next boundary, or until clocked in."""
-    endpoint, now = _own(tx, worker)
+    endpoint, now = locked_own(tx, worker)
     until = presence.override_until(None, endpoint.shift, now)
     return _edit(tx, worker, endpoint, now, "", override="out", override_until=until)
-
-
-# --- for friends, and for the reaper ----------------------------------------------------------------------
-
-
-def make(
-    tx: Tx,
-    board: Board,
-    human: Human,
-    name: str,
-    agent: str,
-    scope: rules.Scope,
-    default_lease: object = None,
-    expires: int | None = None,
-    origin: Literal["own", "friend"] = "own",
-) -> Endpoint:
-    """A new endpoint, as yet without a credential."""
-    label = granted(rules.label(name, "name"))
-    lease = granted(rules.default_lease(default_lease))
-    now = tx.now()
-    granted(rules.expiry(expires, now))
-    values: dict[str, Any] = {
-        "name": label,
-        "human": human.id,
-        "queues": json.dumps(scope.queues),
-        "verbs": json.dumps(scope.verbs),
-        "targets": json.dumps(_slugs(tx, human, scope.targets)),
-        "webhook_ceiling": scope.webhook_ceiling,
-        "state": "active",
-        "origin": origin,
-        "default_lease_ttl_seconds": lease,
-        "created": now,
-        "expires": expires,
-        "agent": agents.named(tx, board, human, agent).id,
-    }
-    endpoint_id = str(uuid.uuid4())
-    while not tx.insert_new(tables.endpoints, id=endpoint_id, slug=_slug(label), **values):
-        pass  # the slug was taken
-    until = f"until {iso(expires)}" if expires is not None else "until revoked"
-    endpoint = endpoint_of(tx, human, endpoint_id)
-    told = f"endpoint {endpoint.slug} vended, {until}: {', '.join(scope.verbs)} on {', '.join(scope.queues)}"
-    audit.write(tx, human.id, human, "vend", ("endpoint", endpoint_id), told, now)
-    tx.notify("board", human.id)
-    return endpoint
-
-
-def mint(tx: Tx, endpoint: Endpoint, now: int) -> Secret:
-    """A new credential for the endpoint."""
-    credential = draw("endpoint")
-    clear = credential.reveal()
-    tx.execute(
-        sa.insert(tables.credentials).values(
-            id=new("cr", now), endpoint=endpoint.id, hash=digest(clear), hint=clear[-4:], created=now
-        )
-    )
-    return credential
-
-
-def end_credentials(tx: Tx, endpoint: Endpoint, now: int, overlap_ms: int = 0) -> None:
-    """The newest credential ends after the overlap, and any before it now."""
-    table = tables.credentials
-    mine = table.c.endpoint == endpoint.id
-    tx.execute(sa.update(table).where(mine, table.c.expires > now).values(expires=now))
-    tx.execute(sa.update(table).where(mine, table.c.expires.is_(None)).values(expires=now + overlap_ms))
-    tx.notify("ended", endpoint.id)  # whoever came in by one that has ended must go
-
-
-def end(
-    tx: Tx,
-    board: Board,
-    actor: Human | None,
-    endpoint: Endpoint,
-    how: Literal["revoked", "expired"],
-    now: int,
-) -> None:
-    """End an endpoint whose row is locked, and all that hangs on it."""
-    table = tables.endpoints
-    values = {"state": how, "ended": now, "revision": table.c.revision + 1}
-    tx.execute(sa.update(table).where(table.c.id == endpoint.id).values(values))
-    todos.end_endpoint(tx, board, endpoint, how, now)
-    friendships = tables.friendships
-    tx.execute(
-        sa.update(friendships)
-        .where(friendships.c.endpoint == endpoint.id, friendships.c.state == "approved")
-        .values(state="ended", ended=now, collect_until=None)
-    )
-    action = "revoke" if how == "revoked" else "expire"
-    audit.write(tx, endpoint.human, actor, action, ("endpoint", endpoint.id), f"endpoint {endpoint.slug} {how}", now)
-    tx.notify("ended", endpoint.id)
-    tx.notify("board", endpoint.human)
-
-
-def expire_due(tx: Tx, board: Board, limit: int = 20) -> int:
-    """End endpoints whose time has come; how many. The rest is left for the next call, and for other servers."""
-    table, now = tables.endpoints, tx.now()
-    due = sa.select(*ENDPOINT).where(table.c.state == "active", table.c.expires <= now).limit(limit)
-    rows = tx.all(due.with_for_update(skip_locked=True, of=table) if tx.postgres else due)
-    for row in rows:
-        end(tx, board, None, endpoint_from(row, now), "expired", now)
-    return len(rows)
 
 
 # --- common -----------------------------------------------------------------------------------------------
@@ -329,11 +222,11 @@ def _to_edit(tx: Tx, human: Human, ref: str) -> tuple[Endpoint, int]:
     return endpoint, now
 
 
-def _own(tx: Tx, worker: Worker) -> tuple[Endpoint, int]:
+def locked_own(tx: Tx, worker: Worker) -> tuple[Endpoint, int]:
     """The worker's endpoint as it is now, locked; another call may have edited it since the credential was read."""
     table = tables.endpoints
     statement = sa.select(*ENDPOINT).where(table.c.id == worker.endpoint.id, table.c.human == worker.endpoint.human)
-    row = tx.one(statement.with_for_update(key_share=True, of=table) if tx.postgres else statement)
+    row = tx.one(tx.locked(statement, table, how="edit"))
     if row is None:
         raise Refused(MISSING)
     now = tx.now()
@@ -378,18 +271,3 @@ def _edited(tx: Tx, endpoint: Endpoint, now: int, **changed: Any) -> Endpoint:
 
 def _told(value: object) -> str:
     return "default" if value is None else str(value)
-
-
-def _slug(name: str) -> str:
-    return rules.slug(name, "".join(secrets.choice(_ENDINGS) for _ in range(4)))
-
-
-def _slugs(tx: Tx, human: Human, targets: Sequence[str]) -> list[str]:
-    """The slugs of the human's endpoints that these refs name."""
-    found = []
-    for ref in targets:
-        try:
-            found.append(endpoint_of(tx, human, ref).slug)
-        except Refused:
-            raise Refused(invalid("targets", f"names no endpoint of yours: {ref[:80]!r}.")) from None
-    return list(dict.fromkeys(found))

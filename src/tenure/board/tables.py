@@ -307,7 +307,7 @@ friendships = sa.Table(
     metadata,
     _key(),
     _owner("humans", "requester"),
-    _owner("humans", "approver"),
+    _owner("humans", "approver", nullable=True),  # null: nobody has that code, which the requester is not told
     _text("queues"),
     _text("verbs"),
     _text("reason"),

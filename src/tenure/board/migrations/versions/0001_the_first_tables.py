@@ -170,7 +170,7 @@ def upgrade() -> None:
         "friendships",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("requester", sa.Text(), nullable=False),
-        sa.Column("approver", sa.Text(), nullable=False),
+        sa.Column("approver", sa.Text(), nullable=True),
         sa.Column("queues", sa.Text(), nullable=False),
         sa.Column("verbs", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),

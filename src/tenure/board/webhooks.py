@@ -1,0 +1,200 @@
+"""Inbound webhooks: each delivery that is rightly signed makes one todo in a fixed queue of an endpoint (B38a).
+
+Signed after Standard Webhooks. The secret is made of the server's own and of the webhook's generation: it is shown
+once, stands nowhere, and a rotation makes the next one. The endpoint manages its webhooks by the same use cases.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import sqlalchemy as sa
+from standardwebhooks import Webhook as Signing
+
+from tenure.board import audit, ids, tables, todos
+from tenure.board.access import ENDPOINT, UNAUTHENTICATED, Endpoint, Human, Worker, endpoint_from, endpoint_of, writable
+from tenure.board.board import Board
+from tenure.board.database import Tx
+from tenure.board.endpoints import locked_own
+from tenure.board.refused import Refused, granted
+from tenure.board.secrets import Ring, Secret, digest
+from tenure.board.shapes import NewTodo, Source
+from tenure.rules import endpoints as rules
+from tenure.rules.bounds import KEY_CHARS, TITLE_CHARS
+from tenure.rules.refusal import MISSING, conflict, invalid
+
+VERB: Final = "webhook"
+
+
+class Webhook(NamedTuple):
+    """What can be told of a webhook; its deliveries go to `POST /hooks/{id}`."""
+
+    id: str
+    name: str
+    queue: str
+    created: int
+    seen: int | None
+
+
+class Made(NamedTuple):
+    """A webhook and its signing secret, on its one way out."""
+
+    webhook: Webhook
+    secret: Secret
+
+
+class Delivered(NamedTuple):
+    """The todo of a delivery; `existing`: this message had made it before."""
+
+    todo_id: str
+    existing: bool
+
+
+# --- managing: a human by `ref`, an endpoint its own ------------------------------------------------------
+
+
+def create(
+    tx: Tx, board: Board, caller: Human | Worker, *, name: str, queue: str | None = None, ref: str | None = None
+) -> Made:
+    """A new webhook of the endpoint. queue: one of the endpoint's, default its first."""
+    endpoint, now = _to_edit(tx, caller, ref)
+    label = granted(rules.label(name, "name"))
+    if queue is not None and queue not in endpoint.queues:
+        raise Refused(invalid("queue", f"must be one of the endpoint's: {', '.join(endpoint.queues)}."))
+    if len(_all(tx, endpoint)) >= endpoint.webhook_ceiling:
+        said = f"This endpoint may have {endpoint.webhook_ceiling} webhooks. Delete one first."
+        raise Refused(conflict(said, "webhook_ceiling", webhook_ceiling=endpoint.webhook_ceiling))
+    webhook = Webhook(ids.new("wh", now), label, queue or endpoint.queues[0], now, None)
+    key = board.ring.newest
+    tx.execute(sa.insert(tables.webhooks).values(**webhook._asdict(), endpoint=endpoint.id, generation=1, secret=key))
+    _audit(tx, endpoint, caller, "add", webhook, f"was made; its todos go to {webhook.queue}", now)
+    return Made(webhook, _secret(board.ring, webhook.id, 1, key))
+
+
+def list_all(tx: Tx, board: Board, caller: Human | Worker, ref: str | None = None) -> list[Webhook]:
+    """The webhooks of the endpoint, oldest first."""
+    return _all(tx, endpoint_of(tx, caller, ref or "") if isinstance(caller, Human) else caller.endpoint)
+
+
+def rotate(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: str | None = None) -> Made:
+    """Another secret; what is signed with the one before is refused from now on."""
+    endpoint, now = _to_edit(tx, caller, ref)
+    webhook = _one(tx, endpoint, webhook_id)
+    table, key = tables.webhooks, board.ring.newest
+    renew = sa.update(table).where(table.c.id == webhook.id).values(generation=table.c.generation + 1, secret=key)
+    generation = tx.execute(renew.returning(table.c.generation)).scalar_one()
+    _audit(tx, endpoint, caller, "rotate", webhook, "has another secret", now)
+    return Made(webhook, _secret(board.ring, webhook.id, generation, key))
+
+
+def delete(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: str | None = None) -> None:
+    """End a webhook: its deliveries are refused from now on."""
+    endpoint, now = _to_edit(tx, caller, ref)
+    webhook = _one(tx, endpoint, webhook_id)
+    tx.execute(sa.update(tables.webhooks).where(tables.webhooks.c.id == webhook.id).values(deleted=now))
+    _audit(tx, endpoint, caller, "remove", webhook, "was deleted", now)
+
+
+# --- deliveries -------------------------------------------------------------------------------------------
+
+
+def deliver(tx: Tx, board: Board, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Delivered:
+    """Make the todo of a delivery, once. Raises Refused: the one 401 for all that is not rightly signed."""
+    table = tables.webhooks
+    hook = tx.one(
+        sa.select(table).where(table.c.id == webhook_id, table.c.deleted.is_(None))
+        if webhook_id.isprintable()
+        else sa.select(table).where(sa.false())
+    )
+    if hook is None or not _signed(board.ring, hook, headers, body):
+        raise Refused(UNAUTHENTICATED)
+    endpoint = _endpoint_of(tx, hook.endpoint)
+    now = tx.now()
+    writable(endpoint, now)
+    message = {name.lower(): value for name, value in headers.items()}["webhook-id"]
+    if not message.isprintable() or len(message) > KEY_CHARS:
+        raise Refused(invalid("webhook-id", f"must be one line of up to {KEY_CHARS} characters."))
+    mine = {"owner": hook.id, "verb": VERB, "request_id": message}
+    if not tx.insert_new(tables.requests, **mine, arguments=digest(body.decode()), answer="", created=now):
+        requests = tables.requests
+        answer = tx.execute(sa.select(requests.c.answer).filter_by(**mine)).scalar_one()
+        return Delivered(answer, True)
+    todo_id = todos.create(tx, board, Source("webhook", hook.id), endpoint, _todo(hook, body.decode())).todo.summary.id
+    tx.execute(sa.update(tables.requests).filter_by(**mine).values(answer=todo_id))
+    tx.execute(sa.update(table).where(table.c.id == hook.id).values(seen=now))
+    return Delivered(todo_id, False)
+
+
+def _signed(ring: Ring, hook: Any, headers: Mapping[str, str], body: bytes) -> bool:
+    try:
+        secret = _secret(ring, hook.id, hook.generation, hook.secret).reveal()
+        Signing(secret).verify(body, dict(headers), json_parse=False)
+    except Exception:  # noqa: BLE001 - a header that can't be read is no signature, whatever it breaks on
+        return False
+    return True
+
+
+def _todo(hook: Any, text: str) -> NewTodo:
+    """JSON becomes the payload, and its `type` stands in the title; other text becomes the body."""
+    try:
+        payload = json.loads(text, parse_constant=_no_number)
+    except ValueError:
+        return NewTodo(title=hook.name, queue=hook.queue, body=text)
+    kind = payload.get("type") if isinstance(payload, dict) else None
+    title = hook.name
+    if isinstance(kind, str) and kind.strip().isprintable() and kind.strip():
+        title = f"{hook.name}: {kind.strip()}"[:TITLE_CHARS]
+    return NewTodo(title=title, queue=hook.queue, payload=payload)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _endpoint_of(tx: Tx, endpoint_id: str) -> Endpoint:
+    """The endpoint of a webhook whose signature was right: not to be ended before the commit."""
+    table = tables.endpoints
+    statement = sa.select(*ENDPOINT).where(table.c.id == endpoint_id)
+    row = tx.execute(tx.locked(statement, table, how="keep")).one()
+    return endpoint_from(row, tx.now())
+
+
+# --- common -----------------------------------------------------------------------------------------------
+
+
+def _secret(ring: Ring, webhook_id: str, generation: int, key: str) -> Secret:
+    raw = ring.derive("webhook", f"{webhook_id}:{generation}", key)
+    return Secret("whsec_" + base64.b64encode(raw).decode("ascii"))
+
+
+def _to_edit(tx: Tx, caller: Human | Worker, ref: str | None) -> tuple[Endpoint, int]:
+    if isinstance(caller, Worker):
+        return locked_own(tx, caller)
+    endpoint, now = endpoint_of(tx, caller, ref or "", lock=True), tx.now()
+    writable(endpoint, now)
+    return endpoint, now
+
+
+def _all(tx: Tx, endpoint: Endpoint) -> list[Webhook]:
+    table = tables.webhooks
+    statement = sa.select(*(table.c[name] for name in Webhook._fields)).where(
+        table.c.endpoint == endpoint.id, table.c.deleted.is_(None)
+    )
+    return [Webhook._make(row) for row in tx.all(statement.order_by(table.c.id))]
+
+
+def _one(tx: Tx, endpoint: Endpoint, webhook_id: str) -> Webhook:
+    for webhook in _all(tx, endpoint):
+        if webhook.id == webhook_id:
+            return webhook
+    raise Refused(MISSING)
+
+
+def _audit(
+    tx: Tx, endpoint: Endpoint, caller: Human | Worker, action: str, webhook: Webhook, told: str, now: int
+) -> None:
+    summary = f"webhook {webhook.name} of {endpoint.slug} {told}"
+    audit.write(tx, endpoint.human, caller, action, ("webhook", webhook.id), summary, now)
