@@ -257,7 +257,10 @@ def l8(case: Case) -> Iterator[str]:
 def i8(case: Case) -> Iterator[str]:
     """I8. A due slot is claimed at once while an instance and the store are well, unless a mark says why not."""
     told = spoken(case.world)
-    first = {one.key[:2]: one for one in case.witness.tenancies.values() if one.number == 1 and not one.key[2]}
+    first: dict[tuple[str, int], Tenancy] = {}
+    for one in case.witness.tenancies.values():
+        if one.number == 1 and not one.key[2]:
+            first.setdefault(one.key[:2], one)
     for name, job in case.jobs.items():
         jitter = max(job.jitter_ms, case.later_jobs[name].jitter_ms) / 1000
         for slot in case.slots(name):
@@ -276,9 +279,19 @@ def _refused_first(case: Case, job: str, slot: int) -> bool:
     return any(one.what == "skip" and (one.job, one.slot) == (job, slot) for one in case.witness.lines)
 
 
+def r23(case: Case) -> Iterator[str]:
+    """R23. Nobody takes over from an instance that is well."""
+    nodes = {node.name: node for node in case.world.lives}
+    for one in case.witness.tenancies.values():
+        if one.over is None or one.how not in ("taken over", "interrupted") or one.lease_ms is None:
+            continue
+        if case.well(nodes[one.runner], one.over - one.lease_ms / 1000, one.over) and not nodes[one.runner].stopping:
+            yield f"attempt {one.number} of {name_of(one.key)} was {one.how} at {one.over:.1f} s, but {one.runner} was well"
+
+
 LAWS: Final[Mapping[str, Law]] = {
     "S22": s22, "S23": s23, "S24": s24, "L1": l1, "L2": l2, "L3": l3, "L4": l4, "L5": l5, "L6": l6, "L7": l7,
-    "L8": l8, "I8": i8,
+    "L8": l8, "I8": i8, "R23": r23,
 }  # fmt: skip
 
 

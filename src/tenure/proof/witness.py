@@ -154,7 +154,7 @@ class Witness:
         for step in steps:
             if not step.effective:
                 continue
-            self._hold(lambda step=step: told.take(replace(step, at=now, deadline=change.deadline), self.without))  # type: ignore[misc]
+            self._hold(lambda step=step: told.take(replace(step, at=now), self.without))  # type: ignore[misc]
             self._follow(name, step, now)
         if change.body is not None and not steps:
             self.broken("S16", f"the document of {name} was changed by no decision")
@@ -209,16 +209,16 @@ class Witness:
         """An event of an instance, when it is told."""
         told = " ".join(f"{name}={value}" for name, value in event.detail.items())
         self.line(event.runner, event.name, event.job, event.slot, event.request, event.attempt, told)
-        if event.name in ("lost", "retry") and event.slot is not None:
-            tenancy = self._of((event.job, event.slot, event.request), event.attempt, event.runner)
-            if tenancy is not None and event.name == "lost":
-                tenancy.lost = self.loop.seconds
-            elif tenancy is not None:
-                tenancy.begun = tenancy.left = None  # it will begin once more
-
-    def _of(self, key: Key, attempt: int, runner: str) -> Tenancy | None:
-        found = [one for one in self.tenancies.values() if (one.key, one.number, one.runner) == (key, attempt, runner)]
-        return found[-1] if found else None
+        if event.name not in ("lost", "retry"):
+            return
+        key = (event.job, event.slot or 0, event.request)
+        of = [one for one in self.tenancies.values() if (one.key, one.number) == (key, event.attempt)]
+        mine = [one for one in of if one.runner == event.runner and one.lost is None]
+        if event.name == "lost" and mine:  # a store that forgets may have given the same attempt twice
+            min(mine, key=lambda one: one.over is None).lost = self.loop.seconds
+        elif event.name == "retry" and mine:
+            again = max(mine, key=lambda one: one.left or 0.0)
+            again.begun = again.left = None  # it will begin once more
 
     def begins(self, run: Run, *, deaf: bool = False) -> None:
         """A handler begins (S20)."""

@@ -66,6 +66,9 @@ class Keeper:
     def hold(self, holding: Holding) -> None:
         """Renew this attempt's lease from the next tick of its heartbeat on (R17)."""
         self.watches.pop(holding.key, None)
+        forgotten = self.holdings.get(holding.key)
+        if forgotten is not None:  # won anew, after a failover of the store that lost the win before
+            self._lose(forgotten, holding.runner)
         self.holdings[holding.key] = holding
         holding.next_beat = timers.next_beat(self.shared.clock.boot(), holding.job.heartbeat_ms, self.phase)
         self._beat_due.set()
@@ -146,13 +149,16 @@ class Keeper:
                 holding.sent = answered.sent
                 holding.unsure = False
             case c.Refused() as refused if not holding.closing and not holding.over:
-                self.drop(holding)
-                if holding.why != "lost":
-                    holding.abort("lost")
-                    to = refused.runner or refused.status
-                    self.shared.emit("lost", holding.job.name, holding.slot, holding.request, holding.attempt, to=to)
+                self._lose(holding, refused.runner or refused.status)
             case _:
                 pass  # blocked by another run: no renewal, and the next judgement says so
+
+    def _lose(self, holding: Holding, to: str) -> None:
+        """The attempt is over, by no doing of ours: its handler is told, and nothing more is written of it (R24)."""
+        self.drop(holding)
+        if holding.why != "lost":
+            holding.abort("lost")
+            self.shared.emit("lost", holding.job.name, holding.slot, holding.request, holding.attempt, to=to)
 
     def tell_ended(self, job: Job, answered: Answered) -> None:
         """Runs that the winner's claim interrupted (R6)."""
