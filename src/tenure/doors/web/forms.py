@@ -1,0 +1,77 @@
+"""What is typed into forms, read: texts, choices, lengths of time. A refusal is a sentence for beside its field."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.datastructures import FormData
+
+from tenure.board.refused import Refused
+from tenure.rules.instant import DAY, SECOND, span, span_words
+from tenure.rules.refusal import Refusal, invalid
+
+# Lifetimes that forms offer, beside "until revoked" (B24).
+LIFETIME_DAYS: Final = (1, 7, 30, 90)
+
+
+class Filled(dict[str, Any]):
+    """Values of a form by field: what was typed, or what is wrong. A field that is not there is blank."""
+
+    def __missing__(self, field: str) -> str:
+        return ""
+
+
+def text(form: FormData, name: str) -> str:
+    """A field as text, as it was typed; nothing where there is none."""
+    value = form.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def texts(form: FormData, name: str) -> list[str]:
+    """All values of a field."""
+    return [value for value in form.getlist(name) if isinstance(value, str)]
+
+
+def names(typed: str) -> list[str]:
+    """Names separated by commas or blanks."""
+    return typed.replace(",", " ").split()
+
+
+def until(form: FormData, now: int) -> int | None:
+    """The end that was chosen among the lifetimes; None: until revoked."""
+    days = text(form, "days")
+    return now + int(days) * DAY if days in [str(day) for day in LIFETIME_DAYS] else None
+
+
+def lease(typed: str, *, vending: bool) -> int | None:
+    """A default lease in seconds; `default`, and when vending nothing, is the server's (B46).
+
+    What is a whole number of seconds is the rule's to judge. Raises Refused for what is none.
+    """
+    word = typed.strip()
+    if word.lower() == "default" or (vending and not word):
+        return None
+    field = "default_lease_ttl_seconds"
+    if not word:
+        raise Refused(invalid(field, "is empty. Write a length such as 45m, or default for the server default."))
+    try:
+        ms = span(word)
+    except ValueError:
+        raise Refused(invalid(field, "is no length of time. Write 900, 45m or 1h30m, or default.")) from None
+    if ms % SECOND:
+        raise Refused(invalid(field, "must be whole seconds. Write 900, 45m or 1h30m, or default."))
+    return ms // SECOND
+
+
+def lease_words(seconds: int | None) -> str:
+    """A default lease as it would be typed."""
+    return "default" if seconds is None else span_words(seconds * SECOND)
+
+
+def problem_of(refusal: Refusal, *fields: str) -> Filled:
+    """Beside which field of a form a refusal stands: the one it names, else the first. Raises what is no mistake."""
+    if refusal.code not in ("invalid_argument", "conflict", "rate_limited", "payload_too_large"):
+        raise Refused(refusal)
+    named = refusal.details.get("field")
+    at = named if named in fields else fields[0]
+    return Filled({at: refusal.message.removeprefix(f"{named} ") if named else refusal.message})

@@ -1,0 +1,187 @@
+"""Who may: sessions, forms that come from our own pages, sizes, rates; and the headers that every answer carries.
+
+Two checks stand before every form, each enough by itself (B46, B51): the browser says that the request comes from our
+own page (Sec-Fetch-Site, else Origin), and the form carries what only that session's pages know.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import FormData, MutableHeaders
+from starlette.formparsers import FormParser
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tenure.board import access, buckets
+from tenure.board.access import Human
+from tenure.board.board import Board
+from tenure.board.refused import Refused
+from tenure.board.secrets import Secret, digest, draw
+from tenure.doors.web.forms import text
+from tenure.doors.web.rendering import link, render
+from tenure.rules.bounds import JSON_BYTES
+from tenure.rules.refusal import Refusal
+
+Page = Callable[[Request], Awaitable[Response]]
+
+FORM_BYTES: Final = 64 * 1024
+TODO_BYTES: Final = 2 * JSON_BYTES
+FIELDS: Final = 200
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+FORGED: Final = Refusal(
+    "forbidden",
+    "This form did not come from a page of this sign-in, so nothing was changed. Open the page again and send it anew.",
+)
+TOO_LARGE: Final = Refusal("payload_too_large", "The form is larger than this page takes, so nothing was changed.")
+
+
+class Headers:
+    """Puts the security headers on every answer; pages are kept by nobody, for they show what is a human's own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+# --- sessions ---------------------------------------------------------------------------------------------
+
+
+def cookie_name(request: Request, name: str = "session") -> str:
+    """A cookie's name; over https one that the browser takes from this very host alone."""
+    return f"__Host-tenure-{name}" if request.url.scheme == "https" else f"tenure-{name}"
+
+
+def set_cookie(request: Request, response: Response, name: str, value: str, seconds: int | None) -> None:
+    """Give a cookie that no script reads."""
+    secure = request.url.scheme == "https"
+    response.set_cookie(
+        cookie_name(request, name), value, max_age=seconds, path="/", httponly=True, secure=secure, samesite="lax"
+    )
+
+
+def drop_cookie(request: Request, response: Response, name: str) -> None:
+    """Take a cookie away."""
+    secure = request.url.scheme == "https"
+    response.delete_cookie(cookie_name(request, name), path="/", httponly=True, secure=secure, samesite="lax")
+
+
+def board_of(request: Request) -> Board:
+    """The board that this page is of."""
+    board: Board = request.app.state.board
+    return board
+
+
+async def whose(request: Request) -> Human | None:
+    """The human whose session this is; None without one. Raises Refused when the database can't tell (B16)."""
+    board = board_of(request)
+    cookie = request.cookies.get(cookie_name(request), "")
+    try:
+        human = await board.database.read(access.human_by_session, board, cookie)
+    except Refused as refused:
+        if refused.refusal.code == "unauthenticated":
+            return None
+        raise
+    request.state.human, request.state.csrf = human, human.csrf
+    return human
+
+
+def signed_in(page: Page) -> Page:
+    """For signed-in humans; others are sent to sign in, and come back here after it."""
+
+    async def guarded(request: Request) -> Response:
+        human = await whose(request)
+        if human is None:
+            here = request.url.path if request.method == "GET" else "/"
+            return RedirectResponse(link(request, "/login") + (f"?to={here}" if here != "/" else ""), 303)
+        await buckets.spend(board_of(request), "writes" if request.method == "POST" else "reads", human.id)
+        if request.method == "POST":
+            await read_form(request)
+        return await page(request)
+
+    return guarded
+
+
+# --- forms ------------------------------------------------------------------------------------------------
+
+
+def from_here(request: Request) -> bool:
+    """Whether the browser says that this request was made by a page of ours."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host", "")
+
+
+async def read_form(request: Request, most: int = FORM_BYTES) -> FormData:
+    """The form, kept in `request.state.form`. Raises Refused: forged, or too large."""
+    if not from_here(request):
+        raise Refused(FORGED)
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
+        raise Refused(Refusal("unsupported_media_type", "This page takes forms, and nothing else."))
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > (TODO_BYTES if request.url.path.endswith(_LARGE) else most):
+            raise Refused(TOO_LARGE)
+
+    async def whole() -> AsyncGenerator[bytes, None]:
+        yield bytes(body)
+
+    form = await FormParser(request.headers, whole(), max_fields=FIELDS).parse()
+    expected = request.state.csrf if hasattr(request.state, "csrf") else ""
+    if not expected or not hmac.compare_digest(text(form, "csrf").encode(), expected.encode()):
+        raise Refused(FORGED)
+    request.state.form = form
+    return form
+
+
+# Where a todo or a result is sent: these may be as large as what they carry.
+_LARGE: Final = ("/todos", "/complete")
+
+
+def before_sign_in(request: Request) -> str:
+    """A form before any session: its token is made from a cookie of its own. Returns the cookie to give."""
+    cookie = request.cookies.get(cookie_name(request, "form"), "") or Secret(draw("session")).reveal()
+    request.state.csrf = digest(f"form:{cookie}")
+    return cookie
+
+
+def refused_page(request: Request, refusal: Refusal) -> Response:
+    """The page for what was refused as a whole. It repeats nothing of what was asked."""
+    from tenure.doors.wire.refusals import STATUS
+
+    headline = "There is nothing here" if refusal.code == "not_found" else "That did not work"
+    response = render(
+        request, "refused.html", status=STATUS[refusal.code], headline=headline, message=refusal.message, nav=""
+    )
+    if refusal.code == "rate_limited":
+        response.headers["Retry-After"] = str(refusal.details.get("retry_after_seconds", 1))
+    return response

@@ -1,0 +1,1 @@
+"""Pictures as SVG, made on the server: pure functions of what was recorded. Colours are the stylesheet's."""
