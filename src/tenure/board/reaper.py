@@ -1,14 +1,31 @@
 """The reaper: requeues what lapsed, wakes what is due, ends what expired, prunes what is old. Any number may run.
 
-Every step is a hint put into effect: whatever it does late, the rules already count as done by the clock (B13, B24).
+It puts into effect what the rules count as done by the clock already (B13, B24), and never decides.
+Rows that others hold are left out and come up again, so that it blocks no claim and no other reaper.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import asyncio
+import logging
+import time
+from typing import Final, NamedTuple
 
+import sqlalchemy as sa
+
+from tenure.board import tables, todo_rows, vending
 from tenure.board.board import Board
 from tenure.board.database import Tx
+from tenure.board.refused import Refused
+from tenure.board.todo_rows import CLAIM, TODO, TODO_COLUMNS, claim_from, columns, todo_from
+from tenure.board.todo_writes import Changes
+from tenure.rules.instant import DAY, HOUR
+from tenure.rules.todo_commands import Lapse, Wake
+from tenure.rules.todos import decide
+
+log = logging.getLogger("tenure.board")
+BATCH: Final = 500
+PRUNE_SECONDS: Final = 60
 
 
 class Reaped(NamedTuple):
@@ -18,17 +35,97 @@ class Reaped(NamedTuple):
     retried: int = 0
     woken: int = 0
     expired: int = 0
-    pruned: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether a kind came up full: there may be more at once."""
+        return max(self) >= BATCH
 
 
-def reap(tx: Tx, board: Board, limit: int = 500) -> Reaped:
+_LAPSED: Final = (
+    f"SELECT {TODO_COLUMNS}, {columns(CLAIM, 'claims')} FROM claims JOIN todos ON todos.id = claims.todo"
+    " WHERE claims.ended IS NULL AND claims.expires <= :now ORDER BY claims.todo LIMIT :limit"
+)
+_RETRY: Final = (
+    f"SELECT {TODO_COLUMNS} FROM todos WHERE retry_at IS NOT NULL AND retry_at <= :now ORDER BY retry_at LIMIT :limit"
+)
+_WAITING: Final = (
+    f"SELECT {TODO_COLUMNS} FROM todos WHERE state = 'pending' AND NOT ready AND blockers = 0 AND not_before <= :now"
+    " ORDER BY not_before LIMIT :limit"
+)
+
+
+def reap(tx: Tx, board: Board, limit: int = BATCH) -> Reaped:
     """One batch of each kind of what is due; call again at once while a kind comes up full."""
-    raise NotImplementedError
+    woken = _wake(tx, _RETRY, limit), _wake(tx, _WAITING, limit)
+    return Reaped(lapse(tx, board, limit), *woken, vending.expire_due(tx, board))
 
 
-def prune(tx: Tx, board: Board, limit: int = 500) -> int:
+def lapse(tx: Tx, board: Board, limit: int = BATCH) -> int:
+    """Requeue a batch of todos whose leases have lapsed (B14). A heartbeat that raced it has won or lost whole."""
+    rows, now = todo_rows.locked(tx, _LAPSED, {"now": tx.now(), "limit": limit}, "todos, claims", skip=True)
+    changes = Changes()
+    for row in rows:
+        todo = todo_from(row)
+        changes.put(todo, decide(todo, Lapse(), now, claim_from(row, len(TODO))))
+    _put(tx, changes)
+    return len(changes.todos)
+
+
+def _wake(tx: Tx, due: str, limit: int) -> int:
+    rows, now = todo_rows.locked(tx, due, {"now": tx.now(), "limit": limit}, "todos", skip=True)
+    changes = Changes()
+    for row in rows:
+        todo = todo_from(row)
+        changes.put(todo, decide(todo, Wake(), now))
+    _put(tx, changes)
+    return len(changes.todos)
+
+
+def _put(tx: Tx, changes: Changes) -> None:
+    """Write, and tell the endpoints that have something ready and the humans whose boards look different."""
+    if not changes.todos:
+        return
+    changes.write(tx)
+    touched = {todo.endpoint for todo in changes.todos.values()}
+    for endpoint in {todo.endpoint for todo in changes.todos.values() if todo.ready}:
+        tx.notify("todo", endpoint)
+    of = sa.select(tables.endpoints.c.human).where(tables.endpoints.c.id.in_(touched)).distinct()
+    for (human,) in tx.all(of):
+        tx.notify("board", human)
+
+
+# --- pruning ----------------------------------------------------------------------------------------------
+
+# Todos that ended long ago, but never one that a live todo depends on (B7). What depends on them goes first, or with
+# them: an edge is dropped with either end.
+_OLD_TODOS: Final = (
+    "SELECT id FROM todos WHERE ended <= :before AND NOT EXISTS (SELECT 1 FROM dependencies JOIN todos AS live"
+    " ON live.id = dependencies.todo WHERE dependencies.needs = todos.id AND live.ended IS NULL)"
+    " ORDER BY ended LIMIT :limit"
+)
+
+
+def prune(tx: Tx, board: Board, limit: int = BATCH) -> int:
     """Delete a batch of what is kept no longer (B7, B12a, B49): todos with their claims, remembered requests, slots."""
-    raise NotImplementedError
+    now, kept = tx.now(), board.settings
+    old = tx.all(
+        sa.text(_OLD_TODOS + (" FOR UPDATE SKIP LOCKED" if tx.postgres else "")),
+        {"before": now - kept.retention_days * DAY, "limit": limit},
+    )
+    pruned = len(old)
+    if old:
+        gone = {"gone": todo_rows.listed(tx, [row[0] for row in old])}
+        for name, column in (("dependencies", "needs"), ("todos", "id")):
+            tx.execute(sa.text(f"DELETE FROM {name} WHERE {todo_rows.among(tx, column, 'gone')}"), gone)
+    for table, before in (
+        (tables.requests, now - kept.requests_hours * HOUR),
+        (tables.slots, now - kept.slots_days * DAY),
+    ):
+        keys = list(table.primary_key.columns)
+        some = sa.select(*keys).where(table.c.created <= before).limit(limit)
+        pruned += tx.execute(sa.delete(table).where(sa.tuple_(*keys).in_(some))).rowcount
+    return pruned
 
 
 class Reaper:
@@ -36,7 +133,27 @@ class Reaper:
 
     def __init__(self, board: Board) -> None:
         self.board = board
+        self.behind = 0.0
+        """How many seconds the last round took: what is due waits that much longer."""
 
     async def run(self) -> None:
         """Reap until cancelled; an unreachable database is waited for."""
-        raise NotImplementedError
+        pruned = float("-inf")
+        while True:
+            try:
+                await self._round()
+                if time.monotonic() - pruned >= PRUNE_SECONDS:
+                    while await self.board.database.write(prune, self.board) >= BATCH:
+                        pass
+                    pruned = time.monotonic()
+            except Refused as refused:
+                log.warning("reaper: %s", refused)
+            except Exception:
+                log.exception("reaper: a round failed; the next one tries again")
+            await asyncio.sleep(self.board.settings.reaper_seconds)
+
+    async def _round(self) -> None:
+        began = time.monotonic()
+        while (await self.board.database.write(reap, self.board)).full:
+            pass
+        self.behind = time.monotonic() - began

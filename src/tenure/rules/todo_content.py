@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from tenure.rules import bounds
@@ -70,9 +70,12 @@ def checked(new: NewTodo, queues: Sequence[str], source: Origin, source_id: str 
     return Content(new.title, new.body, payload, new.idempotency_key, _hash(new, queues), source, source_id)
 
 
-def todo_of(new: NewTodo, todo_id: str, endpoint: str, *, queues: Sequence[str], blockers: int, now: int) -> Todo:
-    """The todo as it begins: ready when nothing blocks it and its time has come (B3)."""
+def todo_of(
+    new: NewTodo, todo_id: str, endpoint: str, *, queues: Sequence[str], waits: Collection[str], now: int
+) -> Todo:
+    """The todo as it begins: ready when nothing blocks it and its time has come (B3). `waits`: what is not done yet."""
     due = new.not_before is None or new.not_before <= now
+    blockers = sum(one in waits for one in set(new.depends_on))
     return Todo(
         id=todo_id,
         endpoint=endpoint,

@@ -166,6 +166,8 @@ def _heartbeat(todo: Todo, beat: c.Heartbeat, now: int, claim: Claim) -> Decisio
     asked = now + beat.ttl_seconds * SECOND
     expires = asked if beat.ttl_source == "call" else max(claim.expires, asked)
     renewed = claim._replace(expires=expires, heartbeats=claim.heartbeats + 1, heartbeat=now)
+    if expires == asked:
+        renewed = renewed._replace(ttl_seconds=beat.ttl_seconds, ttl_source=beat.ttl_source)
     longer, shorter = expires > claim.expires, expires < claim.expires
     return Decision(todo, c.Renewed(renewed, longer, shorter, claim.lapsed(now)), (renewed,))
 
