@@ -15,7 +15,7 @@ from tenure.board.board import Board, BoardSettings
 from tenure.board.database import Database, Tx, plain_url
 from tenure.board.secrets import Ring, Secret, ring_beside, ring_of
 from tenure.board.upgrade import upgrade_in
-from tenure.errors import ConfigError
+from tenure.errors import ConfigError, NotFound
 from tenure.rules.bounds import NAME_CHARS
 
 DEFAULT_URL: Final = "sqlite:///tenure.db"
@@ -55,6 +55,25 @@ def open_board(url: str, environ: Mapping[str, str], settings: BoardSettings | N
     if first is not None:
         said.append(f"first start: {first.name} was added")
     return Opened(board, said, first)
+
+
+def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False) -> Board:
+    """The board in this database for a command on the server's machine: upgraded, and without a first human.
+
+    make: also where there is none yet. Raises NotFound for a file that is not there, and what `open_board` raises.
+    """
+    kind, plain = plain_url(url)
+    file = Path(plain.removeprefix("sqlite:///").partition("?")[0])
+    if kind == "sqlite" and not make and not file.exists():
+        raise NotFound(f"there is no file {file}, so there is no board. Start one: tenure board --database {url}")
+    ring, _ = _ring(url, environ)
+    board = Board(Database(url), ring)
+    try:
+        board.database.writing(upgrade_in)
+    except BaseException:
+        board.database.shut()
+        raise
+    return board
 
 
 def _prepare(tx: Tx, board: Board, user: str) -> tuple[list[str], First | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from tenure.doors.cli import keeping
@@ -33,7 +35,7 @@ def login(url: str | None, with_token: bool) -> int:
     url = (url or keeping.server()).rstrip("/")
     if "://" not in url:
         raise ConfigError("URL", url, "is no address of a board.", f"Write http://{url}")
-    stdin = click.get_text_stream("stdin")
+    stdin = sys.stdin
     if not with_token and not stdin.isatty():
         hint = "Pipe it in: tenure auth login --with-token"
         raise ConfigError("token", "", "can't be asked for without a terminal.", hint)
@@ -65,7 +67,8 @@ def status(remote: Remote) -> int:
     if remote.as_json:
         put_json({"url": remote.url, **me})
         return 0
-    for line in pairs([("board", remote.url), ("human", me["name"]), ("kept in", str(keeping.place()))], look()):
+    facts = [("board", remote.url), ("human", me["name"]), ("friend code", me["friend_code"])]
+    for line in pairs([*facts, ("kept in", str(keeping.place()))], look()):
         put(line)
     return 0
 

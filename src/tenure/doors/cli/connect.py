@@ -8,40 +8,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from tenure.doors.cli import keeping
 from tenure.doors.cli.output import put_json, say
 from tenure.doors.cli.texts import CONTEXT, exits
+from tenure.doors.wire.clients import CLIENTS, VARIABLE, Client, settings
 
-VARIABLE: Final = "TENURE_ENDPOINT_CREDENTIAL"
 NOT_FOUND: Final = 3
-
-
-class Client(NamedTuple):
-    """A client of MCP: where its settings are, under which key servers stand, and how it spells a secret."""
-
-    title: str
-    path: Path
-    key: str
-    secret: str
-    typed: bool
-
-
-CLIENTS: Final = {
-    "claude": Client("Claude Code", Path(".mcp.json"), "mcpServers", f"${{{VARIABLE}}}", typed=True),
-    "cursor": Client("Cursor", Path(".cursor/mcp.json"), "mcpServers", f"${{env:{VARIABLE}}}", typed=False),
-    "vscode": Client("VS Code", Path(".vscode/mcp.json"), "servers", "${input:tenure-credential}", typed=True),
-}
-# What VS Code asks its user for, once, and keeps.
-PROMPT: Final = {
-    "type": "promptString",
-    "id": "tenure-credential",
-    "description": "The credential of the Tenure endpoint",
-    "password": True,
-}
 
 
 def kept_slug(url: str, endpoint: str) -> str | None:
@@ -50,20 +26,6 @@ def kept_slug(url: str, endpoint: str) -> str | None:
     exact = [slug for slug, one in kept.items() if endpoint in (slug, one.get("id"))]
     named = exact or [slug for slug, one in kept.items() if one.get("name") == endpoint]
     return named[0] if len(named) == 1 else None
-
-
-def settings(client: Client, slug: str, url: str, *, stdio: bool) -> dict[str, Any]:
-    """The client's settings with this one endpoint in them."""
-    if stdio:
-        entry: dict[str, Any] = {"command": "tenure", "args": ["mcp", slug], "env": {"TENURE_URL": url}}
-        kind = "stdio"
-    else:
-        entry = {"url": f"{url}/mcp/{slug}", "headers": {"Authorization": f"Bearer {client.secret}"}}
-        kind = "http"
-    if client.typed:
-        entry = {"type": kind, **entry}
-    asks = {"inputs": [PROMPT]} if "${input:" in client.secret and not stdio else {}
-    return {**asks, client.key: {slug: entry}}
 
 
 def merged(present: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -123,3 +123,52 @@ def _path(parts: tuple[str, ...]) -> str:
 def _without(body: Mapping[str, Any]) -> dict[str, Any]:
     """Absent is left out; null is said by the one command that means it."""
     return {key: value for key, value in body.items() if value is not None}
+
+
+def only_name(name: str, noun: str, known: list[dict[str, Any]]) -> str:
+    """The slug of what was named by slug, id, or a name that just one active one has. Raises NotFound."""
+    import difflib
+
+    from tenure.errors import NotFound
+
+    for one in known:
+        if name in (one["slug"], one["id"]):
+            return str(one["slug"])
+    named = [one["slug"] for one in known if one["name"] == name and one["state"] == "active"]
+    if len(named) == 1:
+        return str(named[0])
+    if named:
+        raise NotFound(f"several active {noun}s have the name {name!r}; name one by its slug: {', '.join(named)}.")
+    words = {word: one["slug"] for one in known if one["state"] == "active" for word in (one["slug"], one["name"])}
+    near = difflib.get_close_matches(name, words, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"List them: tenure {noun} list"
+    raise NotFound(f"there is no {noun} {name!r}. {hint}")
+
+
+def expiry(text: str | None) -> str | None:
+    """When something is to end, as the board reads it: a length of time from now on, or a time. Raises ConfigError."""
+    from tenure.errors import ConfigError
+    from tenure.rules.instant import instant, span
+
+    if text is None:
+        return None
+    try:
+        return f"now+{span(text)}ms"
+    except ValueError:
+        pass
+    try:
+        instant(text, 0)
+    except (ValueError, OverflowError):
+        why = "is neither a length of time nor a time; write 30d, or 2026-12-31T18:00:00Z."
+        raise ConfigError("time", text, why) from None
+    return text
+
+
+def ago(text: str) -> str:
+    """An instant of the board's, as people read it on this machine's clock."""
+    import time
+
+    from tenure.rules.instant import instant
+    from tenure.rules.times import away
+
+    return away(instant(text, 0), time.time_ns() // 1_000_000)

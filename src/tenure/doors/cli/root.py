@@ -30,6 +30,10 @@ COMMANDS: Final = {
     "instance": ("instance", "instance", "List the instances that share a store."),
     "db": ("db", "db", "Plan, upgrade and check the tables of a store."),
     "auth": ("auth", "auth", "Sign in to a board, sign out, and show as whom."),
+    "endpoint": ("endpoint", "endpoint", "Vend endpoints to agents and workers; edit and revoke them."),
+    "todo": ("todo", "todo", "Add, list, show and steer todos."),
+    "friend": ("friend", "friend", "Ask another human for an endpoint; answer such requests."),
+    "human": ("human", "human", "Add humans to a board's database, and let them in."),
     "work": ("work", "work", "Claim todos and run a command for each."),
     "mcp": ("mcp", "mcp", "Carry MCP over stdin and stdout, for agents without HTTP."),
     "doctor": ("doctor", "doctor", "Check this machine, the store, the instances and jobs."),
@@ -126,7 +130,7 @@ def _sentence(error: BaseException) -> tuple[str, int]:
         return error.format_message(), error.exit_code
     if isinstance(error, TenureError):
         code = 2 if isinstance(error, ConfigError) else 3 if isinstance(error, NotFound) else 1
-        code = _OF_STATUS.get(getattr(error, "status", None), code)
+        code = _OF_STATUS.get(getattr(error, "status", 0), code)
         return " ".join(str(error).split()), code
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     return f"this is a fault of Tenure's own: {what}. TENURE_DEBUG=1 shows where.", 1
