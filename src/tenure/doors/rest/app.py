@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from tenure.board.board import Board
-from tenure.doors.rest import answers, endpoints, people, todos
+from tenure.doors.rest import answers, endpoints, friends, people, todos, webhooks
 from tenure.doors.wire.refusals import PROBLEM, STATUS
 from tenure.rules.refusal import MISSING
 
@@ -27,7 +27,7 @@ def rest_app(board: Board, version: str, origins: Sequence[str]) -> FastAPI:
         title="Tenure board", version=version, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.state.board, app.state.origins = board, tuple(origins)
-    for part in (endpoints, todos, people):
+    for part in (endpoints, todos, webhooks, friends, people):
         app.include_router(part.router)
     app.add_exception_handler(HTTPException, _unrouted)
     described = answers.Json(describe(app))

@@ -111,7 +111,9 @@ async def move(asked: Who, todo_id: str, body: Move) -> Response:
     """Put an unclaimed todo on another endpoint of yours."""
 
     def case(tx: Tx, board: Board, human: Human) -> shapes.Detail:
-        return todos.move(tx, board, human, todo_id, endpoints.get(tx, board, human, body.to), body.queue)
+        target = endpoints.get(tx, board, human, body.to)
+        moved: shapes.Detail = todos.move(tx, board, human, todo_id, target, body.queue)
+        return moved
 
     return _one(await asked.write(case))
 

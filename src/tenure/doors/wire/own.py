@@ -11,18 +11,18 @@ from typing import Annotated, Final
 from pydantic import Field, PlainValidator, WithJsonSchema
 from typing_extensions import TypedDict
 
-from tenure.board import endpoints
+from tenure.board import endpoints, webhooks
 from tenure.board.access import Endpoint, Worker
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.doors.wire import owned
-from tenure.doors.wire.arguments import Arguments
+from tenure.doors.wire.arguments import Arguments, Id, Queue
 from tenure.doors.wire.refusals import check
 from tenure.doors.wire.spelling import at
 from tenure.doors.wire.verb import Spelled, Verb
 from tenure.rules import endpoints as rules
 from tenure.rules import presence
-from tenure.rules.bounds import LEASE_CAP_SECONDS, LEASE_FLOOR_SECONDS
+from tenure.rules.bounds import LEASE_CAP_SECONDS, LEASE_FLOOR_SECONDS, NAME_CHARS
 
 
 class Nothing(Arguments):
@@ -60,6 +60,15 @@ class ClockIn(Arguments):
         ),
         Field(alias="for"),
     ] = None
+
+
+class CreateWebhook(Arguments):
+    name: Annotated[str, Field(min_length=1, max_length=NAME_CHARS)]
+    queue: Annotated[Queue | None, Field(description="Where its todos go; default: the first queue.")] = None
+
+
+class OfWebhook(Arguments):
+    webhook_id: Annotated[Id, Field(description="The id of the webhook, such as wh_01….")]
 
 
 class LeaseSetting(TypedDict):
@@ -128,9 +137,45 @@ def _set_default_lease(tx: Tx, board: Board, worker: Worker, asked: SetDefaultLe
     return {**lease_setting(endpoints.set_default_lease(tx, board, worker, asked.default_lease_ttl_seconds))}
 
 
+def _new_webhook(board: Board, made: webhooks.Made) -> Spelled:
+    hook = owned.webhook(made.webhook, board.settings.public_url)
+    told: owned.NewWebhook = {"webhook": hook, "secret": made.secret.reveal()}
+    return {**told}
+
+
+def _create_webhook(tx: Tx, board: Board, worker: Worker, asked: CreateWebhook) -> Spelled:
+    return _new_webhook(board, webhooks.create(tx, board, worker, name=asked.name, queue=asked.queue))
+
+
+def _list_webhooks(tx: Tx, board: Board, worker: Worker, _: Nothing) -> Spelled:
+    found = webhooks.list_all(tx, board, worker)
+    told: owned.Webhooks = {"webhooks": [owned.webhook(one, board.settings.public_url) for one in found]}
+    return {**told}
+
+
+def _rotate_webhook(tx: Tx, board: Board, worker: Worker, asked: OfWebhook) -> Spelled:
+    return _new_webhook(board, webhooks.rotate(tx, board, worker, asked.webhook_id))
+
+
+class Deleted(TypedDict):
+    """What is no more."""
+
+    deleted: str
+
+
+def _delete_webhook(tx: Tx, board: Board, worker: Worker, asked: OfWebhook) -> Spelled:
+    webhooks.delete(tx, board, worker, asked.webhook_id)
+    told: Deleted = {"deleted": asked.webhook_id}
+    return {**told}
+
+
 _ALL: Final = (
     Verb("get_default_lease", Nothing, LeaseSetting, _get_default_lease, writes=False),
     Verb("set_default_lease", SetDefaultLease, LeaseSetting, _set_default_lease),
+    Verb("create_webhook", CreateWebhook, owned.NewWebhook, _create_webhook),
+    Verb("list_webhooks", Nothing, owned.Webhooks, _list_webhooks, writes=False),
+    Verb("rotate_webhook", OfWebhook, owned.NewWebhook, _rotate_webhook),
+    Verb("delete_webhook", OfWebhook, Deleted, _delete_webhook),
     Verb("whoami", Nothing, Identity, _whoami, writes=False),
     Verb("clock_in", ClockIn, Present, _clock_in),
     Verb("clock_out", Nothing, Present, _clock_out),

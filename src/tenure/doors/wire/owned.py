@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from tenure.board import access, agents, audit, endpoints, tokens
+from tenure.board import access, agents, audit, endpoints, friends, tokens, webhooks
 from tenure.doors.wire.spelling import at
 from tenure.rules import presence
 
@@ -219,3 +219,94 @@ class NewToken(TypedDict):
 
     token: Token
     secret: str | None
+
+
+class Webhook(TypedDict):
+    """An inbound webhook: signed deliveries to `url` become todos of `queue`."""
+
+    id: str
+    name: str
+    queue: str
+    url: str
+    created_at: str
+    last_delivery_at: str | None
+
+
+def webhook(one: webhooks.Webhook, public_url: str) -> Webhook:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "queue": one.queue,
+        "url": f"{public_url.rstrip('/')}/hooks/{one.id}",
+        "created_at": at(one.created),
+        "last_delivery_at": at(one.seen),
+    }
+
+
+class Webhooks(TypedDict):
+    """The webhooks of an endpoint, the oldest first."""
+
+    webhooks: list[Webhook]
+
+
+class NewWebhook(TypedDict):
+    """A webhook and its signing secret, shown this once: null where the same request was answered before."""
+
+    webhook: Webhook
+    secret: str | None
+
+
+class Friendship(TypedDict):
+    """A friendship as one side sees it. `other` is null until the one who was asked has approved."""
+
+    id: str
+    side: str
+    other: str | None
+    queues: list[str]
+    verbs: list[str]
+    reason: str
+    state: str
+    endpoint: str | None
+    created_at: str
+    decided_at: str | None
+    collect_until_at: str | None
+    ended_at: str | None
+
+
+def friendship(one: friends.Friendship) -> Friendship:
+    return {
+        "id": one.id,
+        "side": one.side,
+        "other": one.other,
+        "queues": list(one.queues),
+        "verbs": list(one.verbs),
+        "reason": one.reason,
+        "state": one.state,
+        "endpoint": one.slug,
+        "created_at": at(one.created),
+        "decided_at": at(one.decided),
+        "collect_until_at": at(one.collect_until),
+        "ended_at": at(one.ended),
+    }
+
+
+class Friends(TypedDict):
+    """All that a human asked for or was asked for, the newest first."""
+
+    friendships: list[Friendship]
+
+
+class Collected(TypedDict):
+    """A friendship, and the credential of its endpoint, shown this once and to the requester alone."""
+
+    friendship: Friendship
+    credential: str
+    mcp_url: str
+
+
+def collected(one: friends.Collected, public_url: str) -> Collected:
+    return {
+        "friendship": friendship(one.friendship),
+        "credential": one.credential.reveal(),
+        "mcp_url": f"{public_url.rstrip('/')}/mcp/{one.friendship.slug}",
+    }

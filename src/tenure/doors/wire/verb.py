@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -53,7 +53,10 @@ class Verb:
     writes: bool = True
 
 
-def read(model: type[Arguments], raw: Any) -> Arguments | Refusal:
+Asked = TypeVar("Asked", bound=Arguments)
+
+
+def read(model: type[Asked], raw: Any) -> Asked | Refusal:
     """The arguments, or what is wrong with them."""
     try:
         return model.model_validate(raw)
@@ -114,8 +117,8 @@ def _batch(tx: Tx, board: Board, worker: Worker, batch: Batch) -> Spelled:
         if isinstance(answer, Refusal):
             answer = {"todo_id": getattr(item, "todo_id", None), "error": fault(answer)}
         told.append(answer)
-    tokens = [item.lease_token for item in good if isinstance(item, OfClaim)]
-    return _with_warnings(tx, board, worker, {"items": told}, worker_label=batch.worker, lease_tokens=tokens)
+    shown = [(item.todo_id, item.lease_token) for item in good if isinstance(item, OfClaim)]
+    return _with_warnings(tx, board, worker, {"items": told}, worker_label=batch.worker, shown=shown)
 
 
 def single(many: Many) -> Case:
@@ -130,8 +133,8 @@ def single(many: Many) -> Case:
 
 def warned(tx: Tx, board: Board, worker: Worker, asked: Any, answer: Any, *, leases: Sequence[int] = ()) -> Spelled:
     """The answer, with what the worker who asked should know beside it (B18, B24)."""
-    tokens = [asked.lease_token] if isinstance(asked, OfClaim) else []
-    return _with_warnings(tx, board, worker, answer, worker_label=asked.worker, lease_tokens=tokens, leases=leases)
+    shown = [(asked.todo_id, asked.lease_token)] if isinstance(asked, OfClaim) else []
+    return _with_warnings(tx, board, worker, answer, worker_label=asked.worker, shown=shown, leases=leases)
 
 
 def _with_warnings(tx: Tx, board: Board, worker: Worker, answer: Spelled, **about: Any) -> Spelled:
