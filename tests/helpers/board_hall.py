@@ -8,6 +8,7 @@ import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -47,6 +48,26 @@ def _board_type():
 
         def read(self, case, *args, **kwargs):
             return self.database.reading(case, self, *args, **kwargs)
+
+        def vend(self, human=None, name="reviewer", **scope):
+            """An endpoint, Alice's if nobody is named, and its credential."""
+            from tenure.board import endpoints
+
+            return self.write(endpoints.vend, human or self.alice, name=name, **scope)
+
+        def worker(self, vended):
+            """Whoever uses the credential that was vended."""
+            from tenure.board import access
+
+            return self.read(access.worker_by_credential, vended.credential.reveal())
+
+        def refused(self, case, *args, **kwargs):
+            """What the use case refuses; it must."""
+            from tenure.board.refused import Refused
+
+            with pytest.raises(Refused) as refused:
+                self.write(case, *args, **kwargs)
+            return refused.value.refusal
 
         def rows(self, statement, **parameters):
             """The rows of a SELECT, or of a table, as they stand in the database."""
@@ -184,3 +205,23 @@ def board(board_url):
     board = open_hall(board_url)
     yield board
     board.database.shut()
+
+
+class BobsPass(NamedTuple):
+    """What Bob holds as Alice's friend: the friendship as he sees it, and the credential of the endpoint."""
+
+    friendship: object
+    credential: object
+
+
+@pytest.fixture
+def bobs_pass(board):
+    """Bob is Alice's friend: he may drain and fill her queue `review`, and has collected the credential."""
+    from tenure.board import friends, humans
+
+    code = board.read(humans.friend_code, board.alice)
+    asked = board.write(
+        friends.request, board.bob, code, queues=["review"], verbs=["claim_next", "complete", "create_todo"]
+    )
+    board.write(friends.approve, board.alice, asked.id, agent="friends")
+    return BobsPass(*board.write(friends.collect, board.bob, asked.id))

@@ -64,10 +64,10 @@ def take(tx: Tx, board: Board, key: str, rate: Rate, cost: int = 1) -> Taken:
         row = tx.execute(look).one()
     taken = bucket.take(row.arrival, tx.now(), rate.per_second, rate.burst, cost)
     if taken.allowed:
-        tx.execute(sa.update(table).where(table.c.key == key).values(arrival=taken.arrival))
+        tx.execute(sa.update(table).where(table.c.key == key).values(arrival=taken.arrival_us))
     return taken
 
 
 def prune(tx: Tx, board: Board) -> int:
     """Delete buckets that are full again; how many. For the reaper."""
-    return tx.execute(sa.delete(tables.buckets).where(tables.buckets.c.arrival < tx.now())).rowcount
+    return tx.execute(sa.delete(tables.buckets).where(tables.buckets.c.arrival < tx.now() * 1000)).rowcount

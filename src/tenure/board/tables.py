@@ -360,7 +360,7 @@ audit = sa.Table(
     _time("created"),
     sa.Index("ix_audit_human", "human", "id"),
 )
-buckets = sa.Table(  # GCRA: the theoretical arrival time, one row per bucket
+buckets = sa.Table(  # GCRA: the theoretical arrival time, in microseconds; one row per bucket
     "buckets",
     metadata,
     sa.Column("key", sa.Text, primary_key=True),
