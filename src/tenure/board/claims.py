@@ -6,7 +6,7 @@ These, and `waiting.py` around `claim_next`, are the only paths on which an endp
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from tenure.board import ids, todo_rows, todo_views
@@ -28,19 +28,30 @@ from tenure.board.shapes import (
     Lease,
     Next,
     Renewed,
-    Warned,
 )
 from tenure.board.telling import tell, verb
 from tenure.board.todo_rows import Kept
 from tenure.board.todo_writes import Changes, unblock
+from tenure.board.warned import warnings
 from tenure.rules import bounds, endpoints, todo_content, todo_words
 from tenure.rules import todo_commands as c
 from tenure.rules.instant import SECOND
-from tenure.rules.refusal import MISSING, Refusal, invalid
+from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
 from tenure.rules.todo import Claim, Todo
 from tenure.rules.todos import decide, lost
 
-T = TypeVar("T")
+__all__ = [
+    "check_claim",
+    "claim",
+    "claim_next",
+    "complete",
+    "ended",
+    "fail",
+    "heartbeat",
+    "lease_of",
+    "release",
+    "warnings",
+]
 
 
 # --- taking -----------------------------------------------------------------------------------------------
@@ -130,7 +141,22 @@ def _claimed(
 
 def _repeated(tx: Tx, board: Board, worker: Worker, claim_ids: Sequence[str]) -> Claimed:
     """What the same request was answered before: the same claims; all closed is a conflict (B12a)."""
-    raise NotImplementedError
+    before = todo_rows.by_claim(tx, worker.id, claim_ids)
+    if all(one.end for one in before):
+        ends = ", ".join(sorted({one.end for one in before if one.end})) or "pruned"
+        message = f"This request was answered before, and its claims have ended: {ends}. Draw a new request_id."
+        raise Refused(conflict(message, "request_over"))
+    now, answers = tx.now(), []
+    for one in before:
+        kept = todo_views.kept_by_id(tx, one.todo)
+        if kept is None:
+            continue
+        open_ = one.end is None and one.secret is not None and board.ring.knows(one.secret)
+        token = board.ring.lease_token(one.id, one.secret) if open_ else None
+        earlier = [past for past in todo_views.histories(tx, [kept.todo])[one.todo] if past.attempt < one.attempt]
+        told = todo_views.detail(kept, worker.endpoint.slug, now, todo_views.held(one), earlier)
+        answers.append(Granted(told, lease_of(one, token), one.attempt, one.end or "open"))
+    return Claimed(tuple(answers), now, worker.endpoint.expires, repeated=True)
 
 
 # --- keeping ----------------------------------------------------------------------------------------------
@@ -285,25 +311,6 @@ class _Held:
         todo, _ = self._found[item.todo_id, self._hashes[item.lease_token]]
         todo = self.changes.todos.get(todo.id, todo)
         return ended(todo, self.now, already=isinstance(answer, c.Accepted) and answer.already)
-
-
-# --- warnings ---------------------------------------------------------------------------------------------
-
-
-def warnings(
-    tx: Tx,
-    board: Board,
-    worker: Worker,
-    *,
-    worker_label: str | None = None,
-    lease_tokens: Iterable[str] = (),
-    leases: Iterable[int] = (),
-) -> tuple[Warned, ...]:
-    """What the worker with this label, or the holders of these tokens, should know beside an answer (B18, B24).
-
-    `leases`: the expiries that the answer grants; one beyond the endpoint's end is warned of.
-    """
-    raise NotImplementedError
 
 
 # --- steps ------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def columns(names: Iterable[str], table: str) -> str:
 
 
 TODO_COLUMNS: Final = columns(TODO, "todos")
-_CLAIM: Final = columns(CLAIM, "claims")
+CLAIM_COLUMNS: Final = columns(CLAIM, "claims")
 _CLAIM_AS: Final = ", ".join(f'claims."{name}" AS "claim_{name}"' for name in CLAIM)
 _NEEDS: Final = {
     True: "(SELECT CAST(json_agg(needs ORDER BY needs) AS text) FROM dependencies WHERE todo = todos.id)",
@@ -131,7 +131,7 @@ def _with_open_claim(tx: Tx, select: str, parameters: dict[str, Any]) -> tuple[T
     if todo.claim is None:
         return todo, None, now
     # Its own statement, after the todo's lock: a heartbeat locks the claim alone.
-    select = f"SELECT {_CLAIM} FROM claims WHERE claims.id = :id"
+    select = f"SELECT {CLAIM_COLUMNS} FROM claims WHERE claims.id = :id"
     rows, now = locked(tx, select, {"id": todo.claim}, "claims")
     return todo, claim_from(rows[0]), now
 
@@ -156,6 +156,13 @@ def by_token(
         claim = claim_from(row, len(TODO))
         found[claim.todo, claim.hash or ""] = todo_from(row), claim
     return found, now
+
+
+def by_claim(tx: Tx, endpoint: str, claim_ids: Sequence[str]) -> list[Claim]:
+    """The endpoint's claims of these ids, in the order they were granted."""
+    select = f"SELECT {CLAIM_COLUMNS} FROM claims WHERE endpoint = :endpoint AND {among(tx, 'id', 'ids')} ORDER BY id"
+    rows = tx.all(_text(select), {"endpoint": endpoint, "ids": listed(tx, claim_ids)})
+    return [claim_from(row) for row in rows]
 
 
 def own(tx: Tx, endpoint: str, todo_ids: Sequence[str]) -> set[str]:

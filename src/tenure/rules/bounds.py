@@ -9,6 +9,9 @@ LEASE_FLOOR_SECONDS: Final = 60
 LEASE_CAP_SECONDS: Final = 86_400
 SERVER_LEASE_SECONDS: Final = 300
 OPERATOR_LEASE_SECONDS: Final = 300
+# A lease is warned of in its last fifth, at most its last minute (B18).
+WARN_SHARE: Final = 5
+WARN_LIMIT_SECONDS: Final = 60
 
 # Todos (B2).
 TITLE_CHARS: Final = 200
