@@ -42,8 +42,8 @@ prove: $(UV) ## the long proofs, which `make test` leaves out
 exam: $(UV) ## the stores' exam; writes its table into docs/stores.md
 	$(RUN) pytest -n $(WORKERS) tests/stores -k "r40_question or r40_random" --exam-table docs/stores.md $(ARGS)
 
-bench: $(UV) ## measure; prints one table and JSON lines
-	$(RUN) python -m bench $(ARGS)
+bench: $(UV) ## measure, beside the peers too; writes docs/benchmarks.md (ARGS="--quick" writes nothing)
+	$(RUN) python -m bench $(or $(ARGS),--page docs/benchmarks.md)
 
 docs: $(UV) ## draw the diagrams and tables of the documentation anew
 	$(RUN) python docs/draw.py

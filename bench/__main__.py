@@ -14,6 +14,7 @@ import os
 import platform
 import sqlite3
 import sys
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -67,20 +68,33 @@ def main() -> int:
     parts = {**PARTS, "peers-takeover": partial(beside.takeover, cap=chosen.cap)}
     print(f"# {_machine()}\n# {_stores()}", flush=True)
     measured: dict[str, list[Row]] = {}
+    failed = []
     for name in chosen.only or parts:
-        print(f"# measuring {name} …", file=sys.stderr, flush=True)
-        measured[name] = parts[name](quick=chosen.quick)
-        if chosen.page:  # at once: should a later part fail, this one was not in vain
+        print(f"# {datetime.now(UTC):%H:%M:%S} measuring {name} …", file=sys.stderr, flush=True)
+        try:
+            measured[name] = parts[name](quick=chosen.quick)
+        except Exception:  # noqa: BLE001 - the other parts, which take long, are not in vain
+            traceback.print_exc()
+            failed.append(name)
+            continue
+        if chosen.page:
             page.write(Path(chosen.page), {name: f"{_caption()}\n\n{page.table(measured[name])}"})
+    _tell(measured, chosen.json)
+    if failed:
+        print(f"# not measured, the error stands above: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _tell(measured: dict[str, list[Row]], file: str | None) -> None:
+    """The table and the JSON lines."""
     rows = [row for some in measured.values() for row in some]
-    width = max(len(row.what) for row in rows)
+    width = max((len(row.what) for row in rows), default=0)
     for row in rows:
         print(f"{row.what:<{width}}  {row.shown:>16}  {row.goal:<24} {row.verdict:<12} {row.remark}".rstrip())
     lines = [json.dumps({"part": name, **row.plain()}) for name, some in measured.items() for row in some]
     print("\n".join(lines))
-    if chosen.json:
-        Path(chosen.json).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 0
+    if file:
+        Path(file).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _machine() -> str:
