@@ -286,7 +286,8 @@ def r23(case: Case) -> Iterator[str]:
         if one.over is None or one.how not in ("taken over", "interrupted") or one.lease_ms is None:
             continue
         if case.well(nodes[one.runner], one.over - one.lease_ms / 1000, one.over) and not nodes[one.runner].stopping:
-            yield f"attempt {one.number} of {name_of(one.key)} was {one.how} at {one.over:.1f} s, but {one.runner} was well"
+            attempt = f"attempt {one.number} of {name_of(one.key)}"
+            yield f"{attempt} was {one.how} at {one.over:.1f} s, but {one.runner} was well"
 
 
 LAWS: Final[Mapping[str, Law]] = {
@@ -295,10 +296,9 @@ LAWS: Final[Mapping[str, Law]] = {
 }  # fmt: skip
 
 
-def check(world: World, end: float) -> None:
+def check(case: Case) -> None:
     """Ask all of them; the witness keeps the first breach."""
-    case = Case(world, end)
     for name, law in LAWS.items():
-        if world.witness.breach is None:
+        if case.witness.breach is None:
             for sentence in law(case):
-                world.witness.broken(name, sentence)
+                case.witness.broken(name, sentence)

@@ -19,6 +19,7 @@ from typing import Final
 from tenure.proof import conduct, faults
 from tenure.proof.faults import CALM, Fault
 from tenure.proof.smallworld import Decide
+from tenure.proof.sometimes import met
 from tenure.proof.steps import Breach
 from tenure.proof.turned import TurnedLoop
 from tenure.proof.witness import Line, Witness
@@ -80,15 +81,18 @@ def simulate(
         with world.open():
             _run(world, chosen, seconds)
             seen = world.witness
+            reached = Counter(seen.reached)
             if seen.breach is None:
-                conduct.check(world, seconds)
+                case = conduct.Case(world, seconds)
+                conduct.check(case)
+                reached.update(met(case))
             return Outcome(
                 seed,
                 minutes,
                 seen.digest(),
                 seen.breach,
                 Counter(one.kind for one in chosen),
-                dict(seen.reached),
+                reached,
                 plan,
                 tuple(seen.lines),
                 len(seen.tenancies),

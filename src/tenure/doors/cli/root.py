@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "work": ("work", "work", "Claim todos and run a command for each."),
     "mcp": ("mcp", "mcp", "Carry MCP over stdin and stdout, for agents without HTTP."),
     "doctor": ("doctor", "doctor", "Check this machine, the store, the instances and jobs."),
+    "prove": ("prove", "prove", "Put the scheduler through simulated faults; hold the laws."),
 }
 
 
@@ -163,7 +164,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     cls=Tree,
     context_settings=CONTEXT,
     no_args_is_help=True,
-    epilog=exits(0, 1, 2, 3, 5, 130),
+    epilog=exits(0, 1, 2, 3, 4, 5, 130),
     help="Scheduled jobs held on leases: run once, on one of many instances, and taken over when it dies.",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
