@@ -49,7 +49,7 @@ async def test_b27_whatever_opens_nothing_gets_one_401_the_same_bytes(board, ser
     own = mine.credential.reveal()
     tries = [
         (mine.endpoint.slug, {}),
-        (mine.endpoint.slug, bearer("")),
+        (mine.endpoint.slug, {"authorization": "Bearer"}),
         (mine.endpoint.slug, {"authorization": f"Basic {own}"}),
         (mine.endpoint.slug, bearer(draw("endpoint").reveal())),
         (mine.endpoint.slug, bearer(draw("human").reveal())),

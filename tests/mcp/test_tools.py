@@ -51,7 +51,7 @@ async def test_b27_an_ungranted_tool_answers_as_an_unknown_one(board, served, ge
 
 
 @pytest.mark.parametrize(
-    ("verb", "arguments", "named", "meant"),
+    "wrong",
     [
         ("claim_next", {"lease_ttl": 60}, "lease_ttl", "lease_ttl_seconds"),
         ("claim_next", {"endpoint": "other-2345"}, "endpoint", None),
@@ -62,10 +62,9 @@ async def test_b27_an_ungranted_tool_answers_as_an_unknown_one(board, served, ge
         ("whoami", {"who": 1}, "who", None),
     ],
 )
-async def test_case_b52_an_unknown_key_is_refused_with_the_right_name(
-    board, served, generation, verb, arguments, named, meant
-):
+async def test_case_b52_an_unknown_key_is_refused_with_the_right_name(board, served, generation, wrong):
     """`invalid_argument` names the key and the one that was meant; nothing happens."""
+    verb, arguments, named, meant = wrong
     vended = vend(board)
     put(board, vended)
     async with served.client(vended, generation) as client:

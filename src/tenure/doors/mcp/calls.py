@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from starlette.types import Message, Receive
@@ -65,6 +65,9 @@ class Calls:
         self.draining = False
         board.notices.on_deaf.append(self.end)
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     @contextlib.contextmanager
     def opened(self, call: Call) -> Iterator[None]:
         """Count `call` as open and end it with the others. Raises Refused when its endpoint has too many."""
@@ -84,7 +87,7 @@ class Calls:
                 del self._each[endpoint]
 
     @contextlib.asynccontextmanager
-    async def cancellable(self, call: Call, session: str, request_id: object):  # type: ignore[no-untyped-def]
+    async def cancellable(self, call: Call, session: str, request_id: object) -> AsyncIterator[None]:
         """While the block lasts, `cancel` with the same session and request id ends `call`, on whatever server."""
         key = _key(call, session, request_id)
         self._keys[key] = call
