@@ -152,6 +152,23 @@ class Tenure:
 
         return add
 
+    async def put_job(self, name: str, schedule: Schedule | None, handler: Handler, **options: Unpack[Options]) -> None:
+        """Define a job, or define it anew, while this instance runs; the decorators are for before. Raises StoreError.
+
+        Runs that are under way go on as they began.
+        """
+        with self._settings.named(options):
+            job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
+        if self.instance is not None:
+            await self._engine.call(self.instance.put_job(job))
+        self._defined[name] = job
+
+    async def drop_job(self, name: str) -> None:
+        """Start no more runs of this job here; its records stay."""
+        self._defined.pop(name, None)
+        if self.instance is not None:
+            await self._engine.call(self.instance.drop_job(name))
+
     def simulate(self, start: str | datetime, hours: float = HOURS) -> list[tuple[Slot, Job]]:
         """The slots of all jobs in the `hours` after `start`, in order; nothing is run."""
         try:

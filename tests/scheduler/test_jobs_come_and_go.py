@@ -1,10 +1,9 @@
 """Jobs that are put to a running instance, changed, and taken away again."""
 
 
-def put(cluster, name, job):
-    """Put a job to one instance, on its own loop."""
-    node = cluster.nodes[name]
-    task = cluster.loop.spawn(node.name, node.instance.put_job(job))
+def on(cluster, name, what):
+    """Have one instance do something, on its own loop."""
+    task = cluster.loop.spawn(cluster.nodes[name].name, what(cluster.nodes[name].instance))
     cluster.until(task.done)
     task.result()
 
@@ -15,7 +14,7 @@ def test_a_job_is_put_to_running_instances(job, cluster, log):
     c.advance(20)
     second = job("second", "10s")
     for name in c.nodes:
-        put(c, name, second)
+        on(c, name, lambda instance: instance.put_job(second))
     c.advance(60)
     keys = [key for key, _, _ in log.of("begin")]
     assert sum(key.startswith("second") for key in keys) == 6
@@ -27,7 +26,8 @@ def test_a_changed_job_keeps_to_its_new_slots(job, cluster, log):
     """A new definition replaces the old one at once: no slot of the old schedule begins after it."""
     c = cluster([job("tick", "10s"), job("other", "10s")], 1)
     c.advance(15)
-    put(c, "a", job("tick", "30s"))
+    changed = job("tick", "30s")
+    on(c, "a", lambda instance: instance.put_job(changed))
     before = len(log.of("begin"))
     c.advance(60)
     later = [key for key, _, _ in log.of("begin")][before:]
@@ -39,7 +39,7 @@ def test_a_dropped_job_starts_no_more_and_its_run_ends(job, cluster, log):
     """A job that is taken away while it runs: the run ends as a success, and no slot follows."""
     c = cluster([job("tick", "10s", takes=8)], 1)
     c.until(lambda: log.of("begin"))
-    c.nodes["a"].instance.drop_job("tick")
+    on(c, "a", lambda instance: instance.drop_job("tick"))
     c.advance(60)
     assert len(log.of("begin")) == len(log.of("end")) == 1
     assert [run.status for run in c.ended("tick")] == ["success"]

@@ -155,12 +155,16 @@ class Database:
                 if not tx.started:
                     error.add_detail(_UNTOUCHED)
                 raise
-            if self.postgres:
-                for kind, key in tx.notices:
-                    connection.execute(_NOTIFY, {"payload": f"{kind}:{key}"})
+            self.send(tx)
         if not self.postgres and tx.notices:
             self.heard(tx.notices)
         return value
+
+    def send(self, tx: Tx) -> None:
+        """Put the notices into the transaction, as its last step; SQLite's are handed over after the commit."""
+        if self.postgres:
+            for kind, key in tx.notices:
+                tx.connection.execute(_NOTIFY, {"payload": f"{kind}:{key}"})
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -107,13 +107,13 @@ def remove(tx: Tx, board: Board, human: Human, ref: str) -> Schedule:
     return found
 
 
-def triggered(tx: Tx, board: Board, human: Human, ref: str) -> Schedule:
-    """Note in the audit that the human wants a todo now; the bridge asks for the run. Refused while paused."""
-    found = get(tx, board, human, ref)
-    if found.paused is not None:
-        raise Refused(conflict(f"The schedule makes nothing at the moment: {found.paused}. Resume it first.", "paused"))
-    _tell(tx, human, found, "trigger", tx.now())
-    return found
+def trigger(tx: Tx, board: Board, human: Human, ref: str) -> Fired:
+    """Make a todo now, out of turn, by the same rules as a slot's; says what became of it."""
+    found = get(tx, board, human, ref, lock=True)
+    now = tx.now()
+    fired = fire(tx, board, found.id, now, because=f"triggered by {human.name}")
+    _tell(tx, human, found, "trigger", now)
+    return fired
 
 
 def get(tx: Tx, board: Board, human: Human, ref: str, *, lock: bool = False) -> Schedule:
@@ -162,10 +162,11 @@ def history(tx: Tx, board: Board, human: Human, ref: str, *, limit: int = 20, be
 # --- the bridge's -----------------------------------------------------------------------------------------
 
 
-def fire(tx: Tx, board: Board, schedule_id: str, slot: int) -> Fired:
+def fire(tx: Tx, board: Board, schedule_id: str, slot: int, because: str | None = None) -> Fired:
     """What this slot becomes: one todo, or the reason why none; the same again says what it became.
 
-    Runs in the transaction that ends the slot's run, so that both are there or neither is.
+    Runs in the transaction that ends the slot's run, so that both are there or neither is. `because`: of one that is
+    no slot's.
     """
     row = tx.one(tx.locked(_select().where(tables.schedules.c.id == schedule_id), of=tables.schedules))
     before = tx.one(sa.select(tables.slots).where(tables.slots.c.schedule == schedule_id, tables.slots.c.slot == slot))
@@ -175,7 +176,7 @@ def fire(tx: Tx, board: Board, schedule_id: str, slot: int) -> Fired:
     if row is None or row.removed is not None:
         return Fired(slot, "skipped", None, None, "the schedule was removed", now)
     schedule = _read(row, now)
-    fired = _outcome(tx, board, schedule, row.human_name, slot, now)
+    fired = _outcome(tx, board, schedule, row.human_name, slot, now, because)
     tx.execute(
         sa.insert(tables.slots).values(
             schedule=schedule_id, slot=slot, todo=fired.todo_id, outcome=fired.outcome, reason=fired.reason, created=now
@@ -185,7 +186,9 @@ def fire(tx: Tx, board: Board, schedule_id: str, slot: int) -> Fired:
     return fired
 
 
-def _outcome(tx: Tx, board: Board, schedule: Schedule, human_name: str, slot: int, now: int) -> Fired:
+def _outcome(
+    tx: Tx, board: Board, schedule: Schedule, human_name: str, slot: int, now: int, because: str | None
+) -> Fired:
     if schedule.paused is not None:
         return Fired(slot, "skipped", None, None, schedule.paused, now)
     if schedule.plan.overlap == "skip" and (earlier := _unended(tx, schedule.id)) is not None:
@@ -204,7 +207,7 @@ def _outcome(tx: Tx, board: Board, schedule: Schedule, human_name: str, slot: in
         made = todos.create(tx, board, Source("schedule", schedule.id), endpoint, new)
     except Refused as refused:  # raised before anything is written
         return Fired(slot, "refused", None, None, str(refused), now)
-    return Fired(slot, "todo", made.todo.summary.id, made.todo.summary.state, None, now)
+    return Fired(slot, "todo", made.todo.summary.id, made.todo.summary.state, because, now)
 
 
 def _unended(tx: Tx, schedule_id: str) -> sa.Row[Any] | None:

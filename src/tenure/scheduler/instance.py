@@ -165,7 +165,7 @@ class Instance:
         if self.started.is_set():
             await self.catchup.recover([job])
 
-    def drop_job(self, name: str) -> None:
+    async def drop_job(self, name: str) -> None:
         """Start no more runs of a job here; what runs already runs on, and is looked after."""
         self.jobs.pop(name, None)
         self.clockwork.drop(name)

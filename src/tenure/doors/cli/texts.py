@@ -21,6 +21,7 @@ _CODES: Final = {
     1: "failed or refused",
     2: "usage or settings",
     3: "not found or lost",
+    4: "sign-in needed",
     5: "nothing to do",
     130: "interrupted",
 }

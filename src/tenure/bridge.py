@@ -1,0 +1,118 @@
+"""The bridge: each schedule of the board is a job of the runs half, on the same database.
+
+Every server of a board runs one instance that knows all schedules; whichever wins a slot's lease writes its todo, in
+the transaction that ends the run. So a slot makes one todo, however many servers there are and however they die.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from tenure.app import Tenure
+from tenure.board import schedules
+from tenure.board.board import Board
+from tenure.board.borrowed import Borrower
+from tenure.board.database import Database, plain_url
+from tenure.board.schedules import CHANGED, Fired, Schedule
+from tenure.errors import TenureError
+from tenure.scheduler.run import Run
+
+log = logging.getLogger("tenure.board")
+
+# What a lost notice costs at most: schedules are looked at this often anyway.
+LOOK_SECONDS: Final = 15.0
+LEASE: Final = "10s"
+# A slot's work is one short transaction: whoever fails at it is not to blame, and the next one tries.
+ATTEMPTS: Final = 1_000
+JOB_PREFIX: Final = "schedule "
+
+
+class Bridge:
+    """One server's share in the board's schedules. `app` is its instance: its runs are seen like any others."""
+
+    def __init__(self, board: Board, *, lease: str = LEASE, tiny_leases: bool = False) -> None:
+        self.board = board
+        self.app = Tenure(
+            store_url(board.database), lease=lease, jitter="100ms", max_attempts=ATTEMPTS, tiny_leases=tiny_leases
+        )
+        self._borrower = Borrower(board.database)
+        self._known: dict[str, int] = {}
+        self._paused: dict[str, bool] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin; a database that is away is tried again in the background."""
+        await self.app.start()
+        self._task = asyncio.create_task(self._follow(), name="tenure schedules")
+
+    async def stop(self, timeout_seconds: float = 5.0) -> None:
+        """Hand over what runs, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.app.stop(timeout_seconds)
+
+    async def _follow(self) -> None:
+        """Go by what the board says, as soon as it changes."""
+        with self.board.notices.ear(CHANGED) as ear:
+            while True:
+                try:
+                    await self.look()
+                except TenureError as error:
+                    log.warning("schedules: %s", error)
+                except Exception:  # whatever it was, the next look comes
+                    log.exception("schedules: looking at them failed")
+                await ear.wait(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Bring the instance's jobs to what the board says now."""
+        found = {one.id: one for one in await self.board.database.read(schedules.everyones)}
+        for schedule_id in self._known.keys() - found.keys():
+            await self.app.drop_job(job_name(schedule_id))
+            del self._known[schedule_id]
+        for one in found.values():
+            if self._known.get(one.id) != one.revision:
+                await self._put(one)
+                self._known[one.id] = one.revision
+            await self._mind_pause(one)
+
+    async def _put(self, one: Schedule) -> None:
+        def handler(run: Run) -> None:
+            self._fire(one.id, run)
+
+        catch_up = one.plan.catch_up_ms / 1000
+        await self.app.put_job(job_name(one.id), one.plan.schedule, handler, catch_up=catch_up, overlap="skip")
+
+    async def _mind_pause(self, one: Schedule) -> None:
+        """A pause stands in the store, so that what it left out is told as that, on every server."""
+        paused = one.paused is not None
+        if self._paused.get(one.id) != paused:
+            name = job_name(one.id)
+            await self.app.ask(lambda records: records.pause(name) if paused else records.resume(name))
+            self._paused[one.id] = paused
+
+    def _fire(self, schedule_id: str, run: Run) -> None:
+        """On a handler's thread: the slot's todo and the end of its run, together."""
+        slot = round(run.slot_utc.timestamp() * 1000)
+        with run.transaction(finish=True) as connection:
+            fired, notices = self._borrower.within(connection, schedules.fire, self.board, schedule_id, slot)
+        if not self.board.database.postgres and notices:
+            self.board.database.heard(notices)
+        run.log.info("%s", _told(fired))
+
+
+def _told(fired: Fired) -> str:
+    return f"made {fired.todo_id}" if fired.todo_id else f"{fired.outcome}: {fired.reason}"
+
+
+def job_name(schedule_id: str) -> str:
+    """The name of a schedule's job in the runs half."""
+    return f"{JOB_PREFIX}{schedule_id}"
+
+
+def store_url(database: Database) -> str:
+    """The runs half's store on the board's database."""
+    _, plain = plain_url(database.url)
+    return plain

@@ -1,0 +1,139 @@
+"""The bridge on real databases: a slot makes one todo, on any number of servers (B49)."""
+
+import asyncio
+import time
+
+import pytest
+
+from tenure.board import endpoints, schedules
+from tenure.bridge import Bridge, job_name
+
+EACH_SECOND = {"expression": "1s", "title": "tick of {slot:%H:%M:%S}", "overlap": "allow"}
+
+
+@pytest.fixture
+async def open_board(board):
+    await board.open()
+    yield board
+    await board.notices.close()
+
+
+async def until(what, seconds=15.0):
+    """Wait until it holds."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it did not come to pass"
+        await asyncio.sleep(0.05)
+    return found
+
+
+async def test_b49_each_slot_makes_one_todo_on_three_servers(open_board):
+    """Three instances on one database: each slot of a schedule has one todo, and none has two."""
+    board = open_board
+    board.write(endpoints.vend, board.alice, name="triage")
+    slug = board.read(endpoints.list_all, board.alice)[0].slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    bridges = [Bridge(board) for _ in range(3)]
+    for bridge in bridges:
+        await bridge.start()
+    try:
+        await until(lambda: len(board.rows("SELECT * FROM slots")) >= 4)
+    finally:
+        await asyncio.gather(*(bridge.stop() for bridge in bridges))
+    slots = [row.slot for row in board.rows("SELECT slot FROM slots ORDER BY slot")]
+    todos = board.rows("SELECT source, source_id, title FROM todos")
+    assert len(todos) == len(slots) == len(set(slots))
+    assert [later - earlier for earlier, later in zip(slots, slots[1:], strict=False)] == [1000] * (len(slots) - 1)
+    assert {(row.source, row.source_id) for row in todos} == {("schedule", made.id)}
+    assert all(row.title.startswith("tick of ") for row in todos)
+
+
+async def test_b49_edits_pauses_and_removals_reach_a_running_server(open_board):
+    """Added after the start, paused, resumed, edited, removed: the server goes by each without a restart."""
+    board = open_board
+    board.write(endpoints.vend, board.alice, name="triage")
+    slug = board.read(endpoints.list_all, board.alice)[0].slug
+    bridge = Bridge(board)
+    await bridge.start()
+    try:
+        made = await board.database.write(schedules.add, board, board.alice, slug, "ticks", EACH_SECOND)
+        await until(lambda: board.rows("SELECT * FROM slots"))
+        await board.database.write(schedules.pause, board, board.alice, "ticks")
+        job = job_name(made.id)
+        await until(lambda: _paused(bridge, job))
+        seen = len(board.rows("SELECT * FROM slots WHERE outcome = 'todo'"))
+        await asyncio.sleep(1.5)
+        assert len(board.rows("SELECT * FROM slots WHERE outcome = 'todo'")) == seen
+        await board.database.write(schedules.resume, board, board.alice, "ticks")
+        await board.database.write(schedules.edit, board, board.alice, "ticks", {"title": "other"})
+        await until(lambda: board.rows("SELECT * FROM todos WHERE title = 'other'"))
+        await board.database.write(schedules.remove, board, board.alice, "ticks")
+        await until(lambda: not bridge.app.jobs)
+    finally:
+        await bridge.stop()
+
+
+def _paused(bridge, job):
+    return bridge._paused.get(job.removeprefix("schedule ")) is True
+
+
+def test_b49_overlap_skips_while_the_last_todo_is_open(board):
+    """Five slots with a todo that is not ended: one todo, four skips with their reason in the history."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "overlap": "skip"})
+    for slot in range(5):
+        board.write(schedules.fire, made.id, 1_000 * slot)
+    told = board.read(schedules.history, board.alice, "ticks")
+    assert [one.outcome for one in told] == ["skipped"] * 4 + ["todo"]
+    assert {one.reason for one in told[:4]} == {f"{told[4].todo_id} of 1970-01-01T00:00:00Z has not ended"}
+
+
+def test_b49_a_slot_fired_again_makes_nothing(board):
+    """The same slot twice: one todo, and the second call says which."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    first = board.write(schedules.fire, made.id, 5_000)
+    again = board.write(schedules.fire, made.id, 5_000)
+    assert first.todo_id == again.todo_id is not None
+    assert len(board.rows("SELECT * FROM todos")) == 1
+
+
+def test_b49_a_revoked_endpoint_pauses_its_schedule(board):
+    """The schedule says why it makes nothing, slots are skipped with that reason, and resuming is refused."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    board.write(endpoints.revoke, board.alice, slug)
+    assert board.read(schedules.get, board.alice, "ticks").paused == f"its endpoint {slug} is revoked"
+    assert board.write(schedules.fire, made.id, 1_000).outcome == "skipped"
+    from tenure.board.refused import Refused
+
+    with pytest.raises(Refused) as refused:
+        board.write(schedules.resume, board.alice, "ticks")
+    assert refused.value.refusal.code == "conflict"
+
+
+def test_b26_anothers_schedule_is_a_missing_one(board):
+    """Bob, a friend, and Charlie, nobody, get for Alice's schedule what they get for none."""
+    from tenure.board.refused import Refused
+
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    cases = (schedules.get, schedules.pause, schedules.resume, schedules.remove, schedules.trigger)
+    for human in (board.bob, board.charlie):
+        assert board.read(schedules.list_all, human) == []
+        for case in cases:
+            told = []
+            for ref in (made.id, "ticks", "nothing"):
+                with pytest.raises(Refused) as refused:
+                    board.write(case, human, ref)
+                told.append(refused.value.refusal)
+            assert len(set(map(str, told))) == 1
+
+
+def test_b49_a_trigger_makes_a_todo_now_and_says_who_asked(board):
+    """A todo out of turn, by the same rules; the history names the human."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "overlap": "skip"})
+    fired = board.write(schedules.trigger, board.alice, "ticks")
+    assert (fired.outcome, fired.reason) == ("todo", "triggered by alice")
+    assert board.write(schedules.trigger, board.alice, "ticks").outcome == "skipped"
