@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import signal
 import socket
 import sys
@@ -12,7 +13,9 @@ from typing import Final
 
 import uvicorn
 
+from tenure.app import Tenure
 from tenure.board.board import Board
+from tenure.bridge import Bridge
 from tenure.doors.web.sources import Source
 from tenure.errors import ConfigError
 from tenure.serve import logs
@@ -55,16 +58,19 @@ def run(
     listening: socket.socket,
     *,
     environ: Mapping[str, str],
-    sources: Sequence[Source] = (),
+    runs: Sequence[str] = (),
     hosts: Collection[str] = (),
     ready: Callable[[], None] = lambda: None,
 ) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code. `ready` is called once requests are answered.
 
-    hosts: names, beside those of `public_url` and this machine, by which requests may call the board.
+    runs: URLs of stores whose scheduled jobs are shown. hosts: names, beside those of `public_url` and this machine, by which requests may call the board.
     """
     logs.configure(environ)
-    site = Site(board, sources=sources, hosts=hosts, metrics_token=environ.get(METRICS_VARIABLE) or None)
+    apps = [Tenure(url) for url in runs]
+    sources = [Source(f"runs-{place}", app.store_url, app) for place, app in enumerate(apps, start=1)]
+    token = environ.get(METRICS_VARIABLE) or None
+    site = Site(board, sources=sources, hosts=hosts, metrics_token=token, bridge=Bridge(board))
     config = uvicorn.Config(
         site,
         http=Protocol,
@@ -78,8 +84,14 @@ def run(
         timeout_graceful_shutdown=END_SECONDS,
     )
     server = Server(config, site, ready)
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        return runner.run(server.until_told(listening))
+    gc.freeze()  # what was imported lives as long as the server: no collection need walk it, nor the end of the process
+    try:
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            return runner.run(server.until_told(listening))
+    finally:
+        gc.freeze()
+        for app in apps:
+            app.close()
 
 
 class Server(uvicorn.Server):

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tenure.board.board import Board
 from tenure.board.reaper import Reaper
+from tenure.bridge import Bridge
 from tenure.doors.mcp import mcp_app
 from tenure.doors.rest.app import rest_app
 from tenure.doors.rest.hooks import HooksDoor
@@ -37,10 +38,13 @@ class Site:
         sources: Sequence[Source] = (),
         hosts: Collection[str] = (),
         metrics_token: str | None = None,
+        bridge: Bridge | None = None,
     ) -> None:
         from importlib.metadata import version
 
-        self.board, self.draining = board, False
+        self.board, self.bridge, self.draining = board, bridge, False
+        if bridge is not None:
+            sources = [Source("schedules", "Schedules of this board", bridge.app, bridge.owned), *sources]
         public = urlsplit(board.settings.public_url)
         origins = [f"{public.scheme}://{public.netloc}"]
         if public.port is not None:  # this machine's own browser may call it by another of its names
@@ -74,7 +78,7 @@ class Site:
         await self.board.open()
         reaping = asyncio.create_task(_kept_up(Reaper(self.board).run), name="tenure reaper")
         try:
-            async with self.mcp.open():
+            async with self.mcp.open(), self._schedules():
                 yield
         finally:
             self.drain()
@@ -82,6 +86,17 @@ class Site:
             with contextlib.suppress(asyncio.CancelledError):
                 await reaping
             await self.board.close()
+
+    @contextlib.asynccontextmanager
+    async def _schedules(self) -> AsyncIterator[None]:
+        if self.bridge is None:
+            yield
+            return
+        await self.bridge.start()
+        try:
+            yield
+        finally:
+            await self.bridge.stop()
 
     def drain(self) -> None:
         """End all streams and waiting calls, the latter with a clean "nothing"; requests under way go on."""

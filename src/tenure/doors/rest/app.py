@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from tenure.board.board import Board
-from tenure.doors.rest import answers, endpoints, friends, people, todos, webhooks
+from tenure.doors.rest import answers, endpoints, friends, people, schedules, todos, webhooks
 from tenure.doors.wire.refusals import PROBLEM, STATUS
 from tenure.rules.refusal import MISSING
 
@@ -27,11 +27,17 @@ def rest_app(board: Board, version: str, origins: Sequence[str]) -> FastAPI:
         title="Tenure board", version=version, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
     )
     app.state.board, app.state.origins = board, tuple(origins)
-    for part in (endpoints, todos, webhooks, friends, people):
+    for part in (endpoints, todos, schedules, webhooks, friends, people):
         app.include_router(part.router)
     app.add_exception_handler(HTTPException, _unrouted)
-    described = answers.Json(describe(app))
-    app.add_route(OPENAPI, lambda _: described, include_in_schema=False)
+    described: list[Response] = []
+
+    async def document(_: Request) -> Response:
+        if not described:
+            described.append(answers.Json(describe(app)))
+        return described[0]
+
+    app.add_route(OPENAPI, document, include_in_schema=False)
     return app
 
 
