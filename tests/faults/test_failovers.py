@@ -41,7 +41,7 @@ def test_r43_a_replica_is_promoted_without_acknowledged_writes(private, kind):
     comes_true(lambda: replica.info("replication")["master_link_status"] == "up")
     proxy = Proxy(target_of(master.url))
     url = with_options(through(proxy, master.url), prefix=fresh_prefix())
-    with contextlib.closing(proxy), Fleet(url, lease="1s", kind="short", every=5, jitter=0) as fleet:
+    with contextlib.closing(proxy), Fleet(url, lease="1s", kind="short", every=12, jitter=0) as fleet:
         fleet.keeps = False
         for _ in range(2):
             fleet.start()
