@@ -162,7 +162,8 @@ async def test_annotations_say_what_reads_repeats_and_destroys(board, served, ge
     }  # fmt: skip
     assert not any(hints[name].destructive_hint for name in ("claim", "claim_next", "heartbeat", "release", *reads))
     assert all(hints[name].destructive_hint for name in ("complete", "fail", "cancel_todo", "delete_webhook"))
-    assert all(hints[name].idempotent_hint for name in ("heartbeat", "complete", "fail", "release", *reads))
+    assert all(hints[name].idempotent_hint for name in ("heartbeat", "complete", "fail", "release"))
+    assert not any(hints[name].idempotent_hint for name in ("claim", "claim_next", "create_todo", "add_note"))
     assert not any(hint.open_world_hint for hint in hints.values())
 
 
@@ -189,8 +190,9 @@ async def test_sizes_a_drain_endpoint_costs_a_model_little(board, served, genera
     assert len(tools) == len(DRAIN) + len(SELF)
     assert size <= 2500 * 4, size
     assert len(instructions) <= 400 * 4
-    assert len(listed.content[0].text.encode()) <= 4096
+    assert len(listed.content[0].text.encode()) <= 4096, len(listed.content[0].text.encode())
     assert len(listed.structured_content["todos"]) == 20
+    assert all(len(todo["title"]) <= 80 for todo in listed.structured_content["todos"])
 
 
 async def test_b43_workers_calls_are_counted_and_settings_apart(board, served, generation):

@@ -149,8 +149,8 @@ def schema(verb: str) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {name: _slim(value, optional=name not in required) for name, value in full["properties"].items()},
-        "required": required,
         "additionalProperties": False,
+        **({"required": required} if required else {}),
     }
 
 
@@ -163,11 +163,12 @@ def _slim(value: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
 
 
 def _annotations(verb: str) -> ToolAnnotations:
-    reads = verb in words.READS
+    """Hints for the host, without those that say what is assumed of a tool anyway."""
+    if verb in words.READS:
+        return ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return ToolAnnotations(
-        read_only_hint=reads,
-        idempotent_hint=reads or verb in words.REPEATABLE,
         destructive_hint=verb in words.DESTRUCTIVE,
+        idempotent_hint=True if verb in words.REPEATABLE else None,
         open_world_hint=False,
     )
 

@@ -190,13 +190,64 @@ class Page(Answer):
     server_time: str
 
 
-def page(one: shapes.Page, *, compact: bool = False) -> Page:
-    """`compact`: for a worker's list, which may be read by a model."""
-    todos = [summary(each) for each in one.items]
-    if compact:
-        for each in todos:
-            each["title"] = _cut(each["title"])
-    return {"todos": todos, "next_cursor": one.cursor, "server_time": at(one.now)}
+def page(one: shapes.Page) -> Page:
+    return {
+        "todos": [summary(each) for each in one.items],
+        "next_cursor": one.cursor,
+        "server_time": at(one.now),
+    }
+
+
+class Brief(TypedDict):
+    """A todo in a worker's list, which a model may read: the fields after `queue` stand only where they say something.
+
+    `state` is what holds by the clock. `get_todo` tells the rest.
+    """
+
+    id: str
+    title: str
+    state: str
+    queue: str
+    priority: NotRequired[int]
+    attempts_made: NotRequired[int]
+    not_before: NotRequired[str]
+    retry_at: NotRequired[str]
+    claimed_by: NotRequired[str]
+    lease_expires_at: NotRequired[str]
+
+
+class BriefPage(TypedDict):
+    """One page of a worker's todos; `next_cursor` gives the next one, null at the end."""
+
+    todos: list[Brief]
+    next_cursor: str | None
+    server_time: str
+    warnings: NotRequired[list[Warned]]
+
+
+def brief_page(one: shapes.Page) -> BriefPage:
+    return {
+        "todos": [_brief(each) for each in one.items],
+        "next_cursor": one.cursor,
+        "server_time": at(one.now),
+    }
+
+
+def _brief(one: shapes.Summary) -> Brief:
+    told: Brief = {"id": one.id, "title": _cut(one.title), "state": one.shown, "queue": one.queue}
+    if one.priority:
+        told["priority"] = one.priority
+    if one.attempts:
+        told["attempts_made"] = one.attempts
+    if one.not_before is not None and one.shown == "waiting":
+        told["not_before"] = at(one.not_before)
+    if one.retry_at is not None:
+        told["retry_at"] = at(one.retry_at)
+    if one.claimed_by is not None:
+        told["claimed_by"] = one.claimed_by
+    if one.expires is not None:
+        told["lease_expires_at"] = at(one.expires)
+    return told
 
 
 def _cut(title: str) -> str:

@@ -29,7 +29,7 @@ def _list_todos(tx: Tx, board: Board, worker: Worker, asked: a.ListTodos) -> Spe
     states = (asked.state,) if asked.state else ()
     filters = shapes.Filters(queue=asked.queue, states=states, claimed_by=asked.claimed_by, mine=asked.mine)
     page = todos.list_page(tx, board, worker, filters, asked.cursor, asked.limit)
-    return warned(tx, board, worker, asked, spelling.page(page, compact=True))
+    return warned(tx, board, worker, asked, spelling.brief_page(page))
 
 
 def _get_todo(tx: Tx, board: Board, worker: Worker, asked: a.GetTodo) -> Spelled:
@@ -130,7 +130,7 @@ def _cancel_todo(tx: Tx, board: Board, worker: Worker, asked: a.CancelTodo) -> S
 
 
 _ALL: Final = (
-    Verb("list_todos", a.ListTodos, spelling.Page, _list_todos, writes=False),
+    Verb("list_todos", a.ListTodos, spelling.BriefPage, _list_todos, writes=False),
     Verb("get_todo", a.GetTodo, spelling.OneTodo, _get_todo, writes=False),
     Verb("claim", a.Claim, spelling.Claimed, _claim),
     Verb(
