@@ -1,4 +1,4 @@
-"""Decisions a second, and states explored a second, on one core."""
+"""Decisions and explored states a second of CPU: what one core does that does nothing else."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ def _decisions(count: int) -> list[Row]:
         (held, c.Finish(60_000, "one", "success"), 70_000),
         (held, c.Release(60_000, "one", False), 70_000),
     ]
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(count // len(asked)):
         for job, command, now in asked:
             decide(job, command, now)
-    rate = count / (time.perf_counter() - begin)
-    begin = time.perf_counter()
+    rate = count / (time.process_time() - begin)
+    begin = time.process_time()
     for _ in range(count // 4):
         decode(encode(held))
-    trips = count / 4 / (time.perf_counter() - begin)
+    trips = count / 4 / (time.process_time() - begin)
     return [
-        Row("decide(), mixed commands", rate, "/s", ">= 100,000", rate >= 100_000),
-        Row("a document written and read", trips, "/s", detail={"bytes": len(encode(held))}),
+        Row("decide(), mixed commands", rate, "/s of CPU", ">= 100,000", rate >= 100_000),
+        Row("a document written and read", trips, "/s of CPU", detail={"bytes": len(encode(held))}),
     ]
 
 
 def _explored() -> list[Row]:
+    begin = time.process_time()
     found = explore(worlds.SKIP)
+    rate = found.states / (time.process_time() - begin)
     assert found.complete
     assert found.breach is None, found
-    rate = found.states / found.seconds
     detail = {"states": found.states, "transitions": found.transitions, "documents": found.documents}
-    return [Row("states explored, two instances and two slots", rate, "/s", ">= 20,000", rate >= 20_000, detail)]
+    return [Row("states explored, two instances and two slots", rate, "/s of CPU", ">= 20,000", rate >= 20_000, detail)]
