@@ -17,6 +17,7 @@ from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.board.secrets import Kind, digest, well_spelled
 from tenure.rules import endpoints as rules
+from tenure.rules import presence
 from tenure.rules.instant import MINUTE
 from tenure.rules.refusal import MISSING, Refusal
 
@@ -68,6 +69,10 @@ class Endpoint(NamedTuple):
     def effective(self) -> rules.Effective:
         """The lease that holds when a call says nothing."""
         return rules.effective(self.default_lease_ttl_seconds)
+
+    def presence(self, now: int) -> presence.Presence:
+        """Whether it is in or out (B36)."""
+        return presence.effective(self.override, self.override_until, self.shift, now)
 
 
 class Worker(NamedTuple):
