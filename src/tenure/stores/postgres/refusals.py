@@ -64,6 +64,11 @@ def refusal(error: psycopg.Error, where: str) -> StoreError:
             f"No space is left where {where} writes ({said}); nothing was changed, and reads go on. Free some "
             f"space on the server; writes are tried again."
         )
+    if code in ROLLED_BACK:
+        return StoreUnavailable(
+            f"{where} chose between transactions that were in each other's way, and all was rolled back ({said}). "
+            f"Nothing was changed; it may be tried again."
+        )
     if lost(error) or code.startswith(_TRANSIENT):
         return StoreUnavailable(
             f"{where} did not answer ({said}), so whether a change was applied is not known. Check the server; "
