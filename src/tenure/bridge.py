@@ -12,6 +12,7 @@ from typing import Final
 
 from tenure.app import Tenure
 from tenure.board import schedules
+from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.borrowed import Borrower
 from tenure.board.database import Database, plain_url
@@ -53,6 +54,11 @@ class Bridge:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         await self.app.stop(timeout_seconds)
+
+    async def owned(self, human: Human) -> frozenset[str]:
+        """The jobs that are this human's schedules."""
+        found = await self.board.database.read(schedules.list_all, self.board, human)
+        return frozenset(job_name(one.id) for one in found)
 
     async def _follow(self) -> None:
         """Go by what the board says, as soon as it changes."""

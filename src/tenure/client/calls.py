@@ -54,10 +54,11 @@ def create(path: str, body: Any) -> Call:
     return Call("POST", path, body, headers={"Idempotency-Key": secrets.token_urlsafe(24)}, again=True)
 
 
-def verb(name: str, arguments: Mapping[str, Any], wait_seconds: float = 0) -> Call:
+def verb(name: str, arguments: Mapping[str, Any]) -> Call:
     """A worker's verb on `/work/v1`; absent arguments are left out."""
     body = {key: value for key, value in arguments.items() if value is not None}
-    return Call("POST", f"/work/v1/{name}", body, again=True, timeout_seconds=TIMEOUT_SECONDS + wait_seconds)
+    seconds = TIMEOUT_SECONDS + body.get("wait_seconds", 0)
+    return Call("POST", f"/work/v1/{name}", body, again=True, timeout_seconds=seconds)
 
 
 def request_id() -> str:

@@ -29,14 +29,14 @@ class Verbs:
         lease_ttl_seconds: int | None = None,
     ) -> Any:
         """Claim the next todos of these queues; waits up to 50 s for one. `empty` is true where there was none."""
-        told = {
-            "queues": list(queues) or None,
-            "max": at_once if at_once != 1 else None,
-            "lease_ttl_seconds": lease_ttl_seconds,
-        }
-        if wait_seconds:
-            told["wait_seconds"] = wait_seconds
-        return self.ask(self._call("claim_next", wait_seconds, request_id=calls.request_id(), **told))
+        return self._verb(
+            "claim_next",
+            queues=list(queues) or None,
+            max=at_once if at_once != 1 else None,
+            wait_seconds=wait_seconds or None,
+            lease_ttl_seconds=lease_ttl_seconds,
+            request_id=calls.request_id(),
+        )
 
     def claim(self, todo: str, *, lease_ttl_seconds: int | None = None) -> Any:
         """Claim one todo by its id."""
@@ -91,8 +91,8 @@ class Verbs:
         """Up to 100 heartbeats, completions, failures or releases in one call; each is answered for itself."""
         return self._verb(verb, items=list(items))
 
-    def _call(self, name: str, wait_seconds: float = 0, **arguments: Any) -> calls.Call:
-        return calls.verb(name, {"worker": self.worker, **arguments}, wait_seconds)
+    def _call(self, name: str, **arguments: Any) -> calls.Call:
+        return calls.verb(name, {"worker": self.worker, **arguments})
 
-    def _verb(self, name: str, wait_seconds: float = 0, **arguments: Any) -> Any:
-        return self.ask(self._call(name, wait_seconds, **arguments))
+    def _verb(self, name: str, **arguments: Any) -> Any:
+        return self.ask(self._call(name, **arguments))

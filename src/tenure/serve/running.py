@@ -64,7 +64,8 @@ def run(
 ) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code. `ready` is called once requests are answered.
 
-    runs: URLs of stores whose scheduled jobs are shown. hosts: names, beside those of `public_url` and this machine, by which requests may call the board.
+    runs: URLs of stores whose scheduled jobs are shown.
+    hosts: names, beside those of `public_url` and this machine, by which requests may call the board.
     """
     logs.configure(environ)
     apps = [Tenure(url) for url in runs]

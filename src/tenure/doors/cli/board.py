@@ -1,0 +1,122 @@
+"""`tenure board`: open the board's database, say where it is, and serve it until a signal comes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import ipaddress
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tenure.doors.cli import keeping
+from tenure.doors.cli.human import LINK_MINUTES, database_option
+from tenure.doors.cli.output import put, say
+from tenure.doors.cli.texts import CONTEXT, exits
+
+if TYPE_CHECKING:
+    import socket
+
+    from tenure.board.board import Board
+    from tenure.board.opening import Opened
+
+PORT: Final = 8420
+
+
+@click.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 130, _0="stopped by SIGTERM"))
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), metavar="PORT", help="0: any.")
+@database_option
+@click.option(
+    "--public-url", metavar="URL", envvar="TENURE_PUBLIC_URL",
+    help="Where others reach it, such as https://board.example.com.  [env: TENURE_PUBLIC_URL]",
+)  # fmt: skip
+@click.option("--runs", metavar="URL", multiple=True, help="A store of scheduled jobs to show; may be repeated.")
+@click.option(
+    "--mcp-era", default="handshake", show_default=True, type=click.Choice(["handshake", "both"]), metavar="ERA",
+    help="handshake: clients of MCP hear edits; both: the session-less revision is served too.",
+)  # fmt: skip
+@click.option("--no-open", is_flag=True, help="Don't open a browser at the first start.")
+def board(*, host: str, port: int, database: str, public_url: str | None, no_open: bool, **options: Any) -> int:
+    """Serve the board: todos, endpoints and the web page, on this machine alone unless --host says otherwise.
+
+    The first start makes a human of your name, prints a sign-in link, and signs this user's command line in.
+    """
+    from tenure.board.board import BoardSettings
+    from tenure.board.opening import open_board
+
+    serve = importlib.import_module("tenure.serve")  # the room above all doors: known by its name alone
+    listening: socket.socket = serve.listen(host, port)
+    bound = listening.getsockname()[1]
+    url = (public_url or f"http://{_shown(host)}:{bound}").rstrip("/")
+    settings = BoardSettings(public_url=url, mcp_era=options["mcp_era"])
+    try:
+        opened = open_board(database, os.environ, settings)
+        try:
+            _check_reach(opened.board, host)
+            return int(
+                serve.run(
+                    opened.board,
+                    listening,
+                    environ=os.environ,
+                    runs=options["runs"],
+                    ready=lambda: _told(opened, url, database, host, browse=not no_open),
+                )
+            )
+        finally:
+            opened.board.database.shut()
+    finally:
+        listening.close()
+
+
+def _shown(host: str) -> str:
+    """The host as an address spells it; `all of this machine` is reached by its own name for itself."""
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not listened on
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _check_reach(board: Board, host: str) -> None:
+    """Others could reach it: then a human with a password must be there first. Raises ConfigError."""
+    from tenure.board import humans
+    from tenure.errors import ConfigError
+
+    if _is_loopback(host):
+        return
+    people = board.database.reading(humans.list_all, board)
+    if not any(one.has_password for one in people):
+        name = people[0].name if people else "NAME"
+        why = "can be reached by others, and no human of this board has a password yet."
+        raise ConfigError("host", host, why, f"Run: tenure human password {name}")
+
+
+def _told(opened: Opened, url: str, database: str, host: str, *, browse: bool) -> None:
+    """What a user sees when requests are answered."""
+    from tenure.board.database import plain_url
+
+    kind, plain = plain_url(database)
+    where = plain.removeprefix("sqlite:///") if kind == "sqlite" else plain.rsplit("@", 1)[-1]
+    where = f"./{where}" if kind == "sqlite" and not where.startswith("/") else where
+    for sentence in opened.said:
+        say(sentence)
+    put(f"board    {url}     data {where}{'     (loopback only)' if _is_loopback(host) else ''}")
+    if opened.first is not None:
+        link = f"{url}/login/{opened.first.link.reveal()}"
+        keeping.keep_token(url, opened.first.token.reveal(), opened.first.name)
+        put(f"sign in  {link}     one use, {LINK_MINUTES} minutes")
+        say(f"this user's command line is signed in as {opened.first.name}; next: tenure endpoint vend NAME")
+        if browse and sys.stdout.isatty():
+            import webbrowser
+
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(link)
+    sys.stdout.flush()
