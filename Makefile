@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types walls exam bench prove docs format clean
+.PHONY: help demo test check lint types walls exam bench prove faults docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ walls: $(UV) ## import-linter: who may import whom
 
 prove: $(UV) ## the long proofs, which `make test` leaves out
 	$(RUN) pytest -m long -n $(WORKERS) --timeout 3600 $(ARGS)
+
+faults: $(UV) ## the long fault tests: real processes and servers, an hour and more; figures at the end
+	$(RUN) pytest tests/faults -m long -v -rP -n $(WORKERS) --timeout 3600 $(ARGS)
 
 exam: $(UV) ## the stores' exam; writes its table into docs/stores.md
 	$(RUN) pytest -n $(WORKERS) tests/stores -k "r40_question or r40_random" --exam-table docs/stores.md $(ARGS)
