@@ -8,6 +8,7 @@ import shutil
 import socket
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -33,31 +34,34 @@ class Site:
 
 
 @contextmanager
-def served(make_app, opened, closing=lambda app: None):
-    """Serve the app that `make_app()` gives, on a thread with a loop of its own; its URL.
-
-    opened: awaited on that loop before it serves; closing(app): called before it stops.
-    """
+def served(board, sources=()):
+    """Serve the board, with all its doors, on a thread with a loop of its own; its URL."""
     import uvicorn
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    app = make_app()
-    config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
-    server = uvicorn.Server(config)
+    from tenure.serve.site import Site as Doors
 
-    async def serve():
-        await opened()
-        await server.serve(sockets=[listener])
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        object.__setattr__(board, "settings", replace(board.settings, public_url=url))
+        doors = Doors(board, sources=sources)
+        config = uvicorn.Config(doors, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+        server = uvicorn.Server(config)
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", app
-    finally:
-        closing(app)
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
+        async def serve():
+            async with doors.open():
+                await server.serve(sockets=[listener])
+
+        def stop():
+            doors.drain()
+            server.should_exit = True
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+        thread.start()
+        try:
+            yield url
+        finally:
+            doors.board.notices._loop.call_soon_threadsafe(stop)
+            thread.join(10)
 
 
 @contextmanager
@@ -66,17 +70,15 @@ def open_site(folder, template):
     from board_hall import open_hall
 
     from tenure import Tenure
-    from tenure.doors.web import Source, web_app
+    from tenure.doors.web import Source
 
     shutil.copyfile(template, folder / "board.db")
     board = open_hall(f"sqlite:///{folder}/board.db")
     app = Tenure(f"sqlite:///{folder}/runs.db")
     app.ask_now(lambda records: records.now())
-    source = Source("runs", "sqlite:///runs.db", app)
-    with served(lambda: web_app(board, [source]), board.open, lambda web: web.state.live.close()) as (url, _):
+    with served(board, [Source("runs", "sqlite:///runs.db", app)]) as url:
         yield Site(board, app, url)
     app.close()
-    board.database.shut()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.datastructures import FormData
 
 from tenure.board.refused import Refused
+from tenure.doors.wire.strict import NotJson, parse
 from tenure.rules.instant import DAY, SECOND, span, span_words
 from tenure.rules.refusal import Refusal, invalid
 
@@ -70,8 +71,29 @@ def lease_words(seconds: int | None) -> str:
 
 def problem_of(refusal: Refusal, *fields: str) -> Filled:
     """Beside which field of a form a refusal stands: the one it names, else the first. Raises what is no mistake."""
-    if refusal.code not in ("invalid_argument", "conflict", "rate_limited", "payload_too_large"):
+    if refusal.code not in ("invalid_argument", "conflict") or "state" in refusal.details:
         raise Refused(refusal)
     named = refusal.details.get("field")
     at = named if named in fields else fields[0]
     return Filled({at: refusal.message.removeprefix(f"{named} ") if named else refusal.message})
+
+
+def json_value(form: FormData, name: str) -> Any:
+    """A field as JSON; nothing typed is null. Raises Refused."""
+    typed = text(form, name).strip()
+    if not typed:
+        return None
+    try:
+        return parse(typed.encode("utf-8", "surrogatepass"))
+    except NotJson as error:
+        raise Refused(invalid(name, f"{error}.")) from None
+
+
+def whole_number(form: FormData, name: str, blank: int) -> int:
+    """A field as a whole number. Raises Refused."""
+    typed = text(form, name).strip()
+    if not typed:
+        return blank
+    if not (typed.removeprefix("-").isdecimal() and typed.isascii() and len(typed) < 12):
+        raise Refused(invalid(name, "must be a whole number."))
+    return int(typed)

@@ -103,6 +103,9 @@ _SAID: Final = {
     "added": "Added.",
     "done": "Done.",
     "ended": "Ended.",
+    "asked": "Asked. Whether anybody has that code is not told; an answer will stand here.",
+    "approved": "Approved. Your friend can collect the credential within 7 days.",
+    "once": "That form was sent before. A credential is shown once; if it is lost, rotate for a new one.",
 }
 
 
