@@ -58,33 +58,29 @@ class SignedIn(NamedTuple):
 
 async def by_password(board: Board, name: str, password: str, *, address: str, agent: str = "") -> SignedIn:
     """Sign in by name and password; spends the buckets of the account and of the address. Raises Refused."""
+    if not name.isprintable() or len(name) > NAME_CHARS:
+        name = ""  # nobody's: it takes the same way as any that is not known
     await buckets.spend(board, "sign_in_address", address)
     await buckets.spend(board, "sign_in_account", digest(name))
     stored = await board.database.read(_password_of, name)
     if not await asyncio.to_thread(_fits, stored, password):
         raise Refused(NOT_SIGNED_IN)
-    again = await asyncio.to_thread(_HASHER.hash, password) if _HASHER.check_needs_rehash(stored) else None
+    again = await asyncio.to_thread(hashed_password, password) if _HASHER.check_needs_rehash(stored) else None
     return await board.database.write(_enter, board, name, stored, again, agent)
 
 
 async def set_password(board: Board, human: Human, password: str) -> None:
     """Give the human this password, and end their sessions but the one that asks. Raises Refused."""
-    check_password(password)
-    hashed = await asyncio.to_thread(_HASHER.hash, password)
+    hashed = await asyncio.to_thread(hashed_password, password)
     await board.database.write(put_password, board, human, hashed)
-
-
-def check_password(password: str) -> None:
-    """Raises Refused for one that is too short, or too long to hash."""
-    least, most = PASSWORD_CHARS
-    if not least <= len(password) <= most:
-        raise Refused(invalid("password", f"must have from {least} to {most} characters; a sentence is good."))
 
 
 def hashed_password(password: str) -> str:
     """The password as it is stored; takes a fifth of a second. Raises Refused."""
-    check_password(password)
-    return _HASHER.hash(password)
+    least, most = PASSWORD_CHARS
+    if not least <= len(password) <= most:
+        raise Refused(invalid("password", f"must have from {least} to {most} characters; a sentence is good."))
+    return _HASHER.hash(_bytes(password))
 
 
 def put_password(tx: Tx, board: Board, human: Human, hashed: str) -> None:
@@ -98,8 +94,7 @@ def put_password(tx: Tx, board: Board, human: Human, hashed: str) -> None:
 
 
 def _password_of(tx: Tx, name: str) -> str:
-    known = name.isprintable() and len(name) <= NAME_CHARS
-    row = tx.one(sa.select(tables.humans.c.password).where(tables.humans.c.name == name)) if known else None
+    row = tx.one(sa.select(tables.humans.c.password).where(tables.humans.c.name == name))
     return str(row.password) if row and row.password else _nobodys()
 
 
@@ -110,9 +105,14 @@ def _nobodys() -> str:
 
 def _fits(stored: str, password: str) -> bool:
     try:
-        return _HASHER.verify(stored, password[: PASSWORD_CHARS[1] + 1])
-    except (VerificationError, InvalidHashError, UnicodeEncodeError):
+        return _HASHER.verify(stored, _bytes(password))
+    except (VerificationError, InvalidHashError):
         return False
+
+
+def _bytes(password: str) -> bytes:
+    """Whatever was typed, as bytes; no more of it than a password can have, and one sign that tells it has more."""
+    return password[: PASSWORD_CHARS[1] + 1].encode("utf-8", "surrogatepass")
 
 
 def _enter(tx: Tx, board: Board, name: str, stored: str, again: str | None, agent: str) -> SignedIn:
