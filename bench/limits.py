@@ -36,9 +36,10 @@ TOGETHER = 1_000
 
 @dataclass(frozen=True)
 class Limit:
-    """What the tool did: seconds of a claim, one at a time, and claims a second by sixteen clients."""
+    """What the tool did: seconds of a claim, one at a time, and claims a second as `at_once` says."""
 
     tool: str
+    at_once: str
     p50: float
     rate: float
 
@@ -73,8 +74,8 @@ async def _rows(kind: str, url: str, tool: Callable[[], Limit], scale: int) -> l
     second = f"{kind}, claims a second"
     return [
         _row(f"a claim / the same statements by {limit.tool}, p50: {kind}", alone, "{:.2f} ms"),
-        _row(f"{second}: {AT_ONCE} tasks / {limit.tool} with as many clients", many, "{:,.0f}"),
-        _row(f"{second}: {TOGETHER:,} jobs due together / the same", together, "{:,.0f}"),
+        _row(f"{second}: {AT_ONCE} tasks / {limit.at_once}", many, "{:,.0f}"),
+        _row(f"{second}: {TOGETHER:,} jobs due together / {limit.at_once}", together, "{:,.0f}"),
     ]
 
 
@@ -122,7 +123,7 @@ def _pgbench(server: Postgres, seconds: int) -> Limit:
     alone, _, some = _run_pgbench(server, script, 1, seconds)
     _, rate, more = _run_pgbench(server, script, AT_ONCE, seconds)
     assert _versions(server) - before == some + more  # each of its claims was one
-    return Limit("pgbench", alone, rate)
+    return Limit("pgbench", f"pgbench, {AT_ONCE} clients", alone, rate)
 
 
 def _versions(server: Postgres) -> int:
@@ -162,7 +163,12 @@ def _on_valkey(server: Server, count: int) -> Limit:
         return _loop(server, count)
     alone = [_benchmark(tool, server, call, 1, count) for call in _calls("__rand_int__")]
     many = [_benchmark(tool, server, call, AT_ONCE, count) for call in _calls("__rand_int__")]
-    return Limit("redis-benchmark", sum(p50 for p50, _ in alone), 1 / sum(1 / rate for _, rate in many))
+    return Limit(
+        "redis-benchmark",
+        f"redis-benchmark, {AT_ONCE} clients",
+        sum(middle for middle, _ in alone),
+        1 / sum(1 / rate for _, rate in many),
+    )
 
 
 def _calls(number: str) -> list[Call]:
@@ -204,7 +210,7 @@ def _loop(server: Server, count: int) -> Limit:
                     reader.feed(plain.recv(65_536))
                 assert not isinstance(reply, Exception), reply
             taken.append(time.perf_counter() - begin)
-    return Limit("a bare loop", p50(taken), len(taken) / sum(taken))
+    return Limit("a bare loop", "a bare loop", p50(taken), len(taken) / sum(taken))
 
 
 # --- SQLite -----------------------------------------------------------------------------------------------
@@ -221,4 +227,4 @@ def _bare_loop(url: str, count: int) -> Limit:
         plain.now(f"job-{n % JOBS}")
         taken.append(time.perf_counter() - begin)
     asyncio.run(plain.close())
-    return Limit("a bare loop", p50(taken), len(taken) / sum(taken))
+    return Limit("a bare loop", "a bare loop", p50(taken), len(taken) / sum(taken))
