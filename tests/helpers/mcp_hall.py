@@ -28,9 +28,9 @@ class Served:
         """The SDK's own client, as one that knows no more than an endpoint's address and credential."""
         return client_of(self.url(vended.endpoint.slug), vended.credential.reveal(), generation, **options)
 
-    def http(self, vended=None, **options):
+    def http(self, vended=None, headers_more=None, **options):
         """A plain HTTP client, with the endpoint's credential if one is given."""
-        headers = {"accept": "application/json, text/event-stream"}
+        headers = {"accept": "application/json, text/event-stream", **(headers_more or {})}
         if vended is not None:
             headers["authorization"] = f"Bearer {vended.credential.reveal()}"
         return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", headers=headers, timeout=70, **options)

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive
 
 from tenure.board.access import Worker
 from tenure.board.board import Board
-from tenure.board.database import Tx
+from tenure.board.database import Notice, Tx
 from tenure.board.refused import Refused
 from tenure.board.secrets import Secret, digest
 from tenure.rules.refusal import Refusal
@@ -61,12 +61,14 @@ class Calls:
         self._board = board
         self._open: set[Call] = set()
         self._each: Counter[str] = Counter()
-        self._keys: dict[str, Call] = {}
         self.draining = False
         board.notices.on_deaf.append(self.end)
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(tuple(self._open))
 
     @contextlib.contextmanager
     def opened(self, call: Call) -> Iterator[None]:
@@ -89,9 +91,7 @@ class Calls:
     @contextlib.asynccontextmanager
     async def cancellable(self, call: Call, session: str, request_id: object) -> AsyncIterator[None]:
         """While the block lasts, `cancel` with the same session and request id ends `call`, on whatever server."""
-        key = _key(call, session, request_id)
-        self._keys[key] = call
-        with self._board.notices.ear(("cancel", key)) as ear:
+        with self._board.notices.ear(_notice(call, session, request_id)) as ear:
 
             async def told() -> None:
                 await ear.wait()
@@ -102,19 +102,17 @@ class Calls:
                 yield
             finally:
                 task.cancel()
-                self._keys.pop(key, None)
 
     async def cancel(self, call: Call, session: str, request_id: object) -> None:
-        """End the waiting call of this endpoint, session and request id: here, or by a notice on another server."""
-        key = _key(call, session, request_id)
-        if (waiting := self._keys.get(key)) is not None:
-            waiting.gone.set()
-        elif self._board.database.postgres:
-            await self._board.database.write(_tell, key)
+        """End the waiting call of this endpoint, session and request id, here or on another server."""
+        notice = _notice(call, session, request_id)
+        self._board.notices.hear([notice])
+        if self._board.database.postgres:
+            await self._board.database.write(_tell, notice)
 
     def end(self) -> None:
         """End every open call: clients of streams come back, those that wait are told that there is nothing."""
-        for call in tuple(self._open):
+        for call in self:
             call.gone.set()
 
     def drain(self) -> None:
@@ -123,9 +121,9 @@ class Calls:
         self.end()
 
 
-def _tell(tx: Tx, key: str) -> None:
-    tx.notify("cancel", key)
+def _tell(tx: Tx, notice: Notice) -> None:
+    tx.notify(*notice)
 
 
-def _key(call: Call, session: str, request_id: object) -> str:
-    return digest(f"{call.worker.endpoint.id} {session} {request_id!r}")[:40]
+def _notice(call: Call, session: str, request_id: object) -> Notice:
+    return "cancel", digest(f"{call.worker.endpoint.id} {session} {request_id!r}")
