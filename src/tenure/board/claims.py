@@ -125,16 +125,15 @@ def _claimed(
     tx: Tx, worker: Worker, found: Sequence[Kept], won: Sequence[tuple[Claim, Lease]], changes: Changes, now: int
 ) -> Claimed:
     """Write the grants, and tell of them with how earlier attempts at these todos ended (B32)."""
-    earlier = todo_views.histories(tx, [kept.todo for kept in found])
     changes.write(tx)
+    earlier = todo_views.histories(tx, [kept.todo for kept in found])  # now, for a claim by id may have ended one
     if won:
         tx.notify("board", worker.endpoint.human)
     answers = []
     for kept, (claim, lease) in zip(found, won, strict=True):
         after = kept._replace(todo=changes.todos[kept.todo.id])
-        told = todo_views.detail(
-            after, worker.endpoint.slug, now, todo_views.held(claim), earlier.get(kept.todo.id, ())
-        )
+        ended = tuple(one for one in earlier.get(kept.todo.id, ()) if one.id != claim.id)
+        told = todo_views.detail(after, worker.endpoint.slug, now, todo_views.held(claim), ended)
         answers.append(Granted(told, lease, claim.attempt))
     return Claimed(tuple(answers), now, worker.endpoint.expires)
 
