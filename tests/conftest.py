@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["board_hall", "exam", "postgres_server", "postgres_private", "redis_server", "store_urls"]
+pytest_plugins = ["board_hall", "exam", "postgres_server", "postgres_private", "redis_server", "store_urls", "web_hall"]
 
 # Machines are shared and noisy: no example fails because it was slow.
 settings.register_profile("suite", deadline=None)

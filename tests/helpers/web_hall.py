@@ -4,6 +4,7 @@ A plugin of the suite. Nothing here sleeps: whoever needs time to pass turns the
 """
 
 import asyncio
+import json
 import shutil
 import socket
 import threading
@@ -16,8 +17,24 @@ import pytest
 class Site:
     """One page that is served. `board`: the hall's board; `app`: the `Tenure` of its runs."""
 
-    def __init__(self, board, app, url):
-        self.board, self.app, self.url = board, app, url
+    def __init__(self, board, app, url, doors):
+        self.board, self.app, self.url, self._doors = board, app, url, doors
+
+    def own_runs(self, owned):
+        """Give the runs owners, as those of schedules have: `owned(human)` gives the names of their jobs."""
+        sources = self._doors.web.state.sources
+        sources["runs"] = replace(sources["runs"], owned=owned)
+
+    def tell_job(self, name, schedule=None, **options):
+        """Make a job known in the store of runs, as an instance does when it starts."""
+        from tenure.rules import commands as c
+        from tenure.scheduler.jobs import define
+
+        job = define(name, schedule, lambda: None, options, {})
+        identity = schedule.identity if schedule is not None else ""
+        command = c.Register(identity, job.fingerprint(), json.dumps(job.told()), job.bound_ms)
+        self.app.ask_now(lambda records: records.ledger.ask_one(name, command))
+        return job
 
     def link(self, name="alice"):
         """The path of a new one-time sign-in link."""
@@ -58,7 +75,7 @@ def served(board, sources=()):
         thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
         try:
-            yield url
+            yield url, doors
         finally:
             doors.board.notices._loop.call_soon_threadsafe(stop)
             thread.join(10)
@@ -76,8 +93,8 @@ def open_site(folder, template):
     board = open_hall(f"sqlite:///{folder}/board.db")
     app = Tenure(f"sqlite:///{folder}/runs.db")
     app.ask_now(lambda records: records.now())
-    with served(board, [Source("runs", "sqlite:///runs.db", app)]) as url:
-        yield Site(board, app, url)
+    with served(board, [Source("runs", "sqlite:///runs.db", app)]) as (url, doors):
+        yield Site(board, app, url, doors)
     app.close()
 
 

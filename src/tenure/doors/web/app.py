@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from tenure.board.board import Board
 from tenure.board.refused import Refused
-from tenure.doors.web import account, assets, endpoints, friends, home, lanes, runs, todo, vend
+from tenure.doors.web import account, assets, endpoints, friends, home, lanes, runs, schedules, todo, vend
 from tenure.doors.web.guard import FORGED, Headers, from_here, refused_page, whose
 from tenure.doors.web.live import Live
 from tenure.doors.web.rendering import THEMES, link
@@ -39,6 +39,7 @@ def web_app(board: Board, sources: Sequence[Source] = ()) -> Starlette:
         *lanes.ROUTES,
         *todo.ROUTES,
         *friends.ROUTES,
+        *schedules.ROUTES,
         *account.ROUTES,
         *vend.ROUTES,
         *endpoints.ROUTES,

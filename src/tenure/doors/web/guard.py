@@ -179,8 +179,9 @@ def refused_page(request: Request, refusal: Refusal) -> Response:
     from tenure.doors.wire.refusals import STATUS
 
     headline = "There is nothing here" if refusal.code == "not_found" else "That did not work"
+    status, home = STATUS[refusal.code], link(request, "/")
     response = render(
-        request, "refused.html", status=STATUS[refusal.code], headline=headline, message=refusal.message, nav=""
+        request, "refused.html", status=status, headline=headline, message=refusal.message, nav="", path=home
     )
     if refusal.code == "rate_limited":
         response.headers["Retry-After"] = str(refusal.details.get("retry_after_seconds", 1))

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from tenure.doors.web import assets
-from tenure.rules.instant import iso, span_words
+from tenure.rules.instant import SECOND, iso, span_words
 from tenure.rules.times import about, away, clock, short
 from tenure.scheduler.picture import STATUS_STYLES
 
@@ -38,7 +38,9 @@ def when(ms: int | None, now: int) -> Markup:
     """An instant as how far away it is; the exact one is shown when it is pointed at."""
     if ms is None:
         return Markup("<span class=dim>–</span>")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), short(ms), away(ms, now))
+    # Whole seconds: what is shown changes no faster than it is read.
+    told = now + (ms - now) // SECOND * SECOND if ms > now else now - (now - ms) // SECOND * SECOND
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), short(ms), away(told, now))
 
 
 def pretty(value: Any) -> str:

@@ -49,8 +49,9 @@ def attempts(claims: Sequence[Attempt], now: int) -> Markup:
         parts.append(text(4, y + 12, f"{one.attempt}  {who[:18]}", "name"))
         parts.append(rect(x(one.granted), y, x(until) - x(one.granted), 12, f"bar {look}", says=says, rx=2))
         lease = f"lease until {short(one.expires)}"
-        parts.append(rect(x(one.granted), y + 15, x(one.expires) - x(one.granted), 3, "lease", says=lease))
-        if one.expires <= end:
+        held = min(one.expires, one.ended or one.expires)
+        parts.append(rect(x(one.granted), y + 15, x(held) - x(one.granted), 3, "lease", says=lease))
+        if held == one.expires <= end:
             parts.append(path(f"M{x(one.expires):.1f} {y + 13}v7", "lease-end", "lease end"))
     return picture(WIDTH, floor + 22, f"{len(claims)} attempts at this todo", *parts, class_="timeline")
 

@@ -1,0 +1,246 @@
+"""Who may: sessions, forged forms, sizes, headers, and what another's looks like."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tenure.board import endpoints, friends, humans, schedules, signing_in, todos, tokens, webhooks
+from tenure.doors.web import app as web
+from tenure.doors.web.guard import FORM_BYTES
+from tenure.rules.todo_content import NewTodo
+
+OPEN = ("/static/{version}/{name}", "/theme", "/login", "/login/{secret}", "/live/board", "/live/runs/{source}")
+
+
+def routes(site):
+    """Every route of the page, with its methods."""
+    return [
+        (route.path, method) for route in web.web_app(site.board).routes for method in sorted(route.methods - {"HEAD"})
+    ]
+
+
+def vended(site, who, name="reviewer", **more):
+    return site.board.write(endpoints.vend, getattr(site.board, who), name=name, **more)
+
+
+def test_every_page_asks_for_a_session(site, stranger):
+    """Without a session no page is shown and no form taken: one is sent to sign in."""
+    for path, method in routes(site):
+        if path in OPEN:
+            continue
+        answer = stranger.client.request(method, re.sub(r"\{.*?\}", "x", path), headers=stranger.headers)
+        assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/login"), (method, path)
+
+
+def test_b51_headers_on_every_answer(site, alice, stranger):
+    """Pages, refusals, files and redirects carry the policy; pages are kept by nobody."""
+    answers = [alice.get("/"), alice.get("/nope"), alice.post("/endpoints", csrf="x"), stranger.get("/board")]
+    answers.append(alice.get(re.search(r'href="(/static/[^"]+css)"', answers[0].text)[1]))
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+    assert {answer.headers["cache-control"] for answer in answers[:-1]} == {"no-store"}
+    assert "immutable" in answers[-1].headers["cache-control"]
+
+
+def test_no_inline_script_or_style(site, alice):
+    """No page needs what the policy forbids."""
+    vended(site, "alice")
+    for path in ("/", "/board", "/endpoints", "/endpoints/new", "/settings", "/friends", "/schedules", "/activity"):
+        page = alice.get(path).text
+        assert not re.search(r"<script(?![^>]*src=)|\sstyle=|\son\w+=|javascript:", page), path
+        assert not re.search(r'(?:src|href|action)="(?:https?:)?//', page), path
+
+
+# --- forged forms -----------------------------------------------------------------------------------------
+
+
+def posts(site):
+    return [path for path, method in routes(site) if method == "POST" and path not in OPEN]
+
+
+def test_b46_every_form_needs_its_sessions_token(site, visit):
+    """Without the token, with a made-up one, another human's, or one of an older session: 403, nothing written."""
+    alice, bob, older = visit("alice"), visit("bob"), visit("alice")
+    before = site.board.rows("SELECT count(*) AS n FROM audit")[0].n
+    for path in posts(site):
+        there = re.sub(r"\{.*?\}", "x", path)
+        for token in ("", "0" * 64, bob.csrf, older.csrf):
+            answer = alice.post(there, csrf=token, name="forged")
+            assert answer.status_code == 403, (there, token)
+    assert site.board.rows("SELECT count(*) AS n FROM audit")[0].n == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {},
+    ],
+)
+def test_b46_forms_from_elsewhere_are_refused(alice, headers):
+    """Even with the right token: the browser says that another page sent it, or nothing at all says it was ours."""
+    assert alice.post("/endpoints", headers=headers, name="forged").status_code == 403
+    assert alice.client.post("/theme", data={"theme": "dark"}, headers=headers).status_code == 403
+    assert "forged" not in alice.get("/endpoints").text
+
+
+def test_an_origin_of_ours_will_do(site, alice):
+    """A browser that sends no Sec-Fetch-Site is known by its Origin."""
+    assert alice.post("/endpoints", headers={"Origin": site.url}, name="mine").status_code == 200
+
+
+def test_get_never_writes(site, alice):
+    """Looking at every page changes nothing but when the session was seen."""
+    slug = vended(site, "alice").endpoint.slug
+    before = site.board.rows("SELECT count(*) AS n FROM audit")[0].n
+    for path in ("/", "/board", "/endpoints", f"/endpoints/{slug}", "/settings", "/friends", "/schedules", site.link()):
+        alice.get(path)
+    for path in posts(site):
+        assert alice.get(re.sub(r"\{.*?\}", slug, path)).status_code in (200, 303, 404, 405), path
+    # the link that was made for the test is the one line more
+    assert site.board.rows("SELECT count(*) AS n FROM audit")[0].n == before + 1
+
+
+def test_b43_forms_are_at_most_64_kib(alice):
+    """65536 bytes are read, one more is refused, by a length or without one."""
+    start = f"csrf={alice.csrf}&name=".encode()
+    kind = {**alice.headers, "Content-Type": "application/x-www-form-urlencoded"}
+    fits, beyond = start + b"n" * (FORM_BYTES - len(start)), start + b"n" * (FORM_BYTES - len(start) + 1)
+    assert alice.client.post("/endpoints", content=fits, headers=kind).status_code == 400
+    assert alice.client.post("/endpoints", content=beyond, headers=kind).status_code == 413
+    assert alice.client.post("/endpoints", content=iter([beyond]), headers=kind).status_code == 413
+
+
+def test_b43_a_todo_may_be_larger(site, alice):
+    """A payload of 256 KiB fits into the form of a new todo."""
+    slug = vended(site, "alice").endpoint.slug
+    payload = '"' + "x" * (250 * 1024) + '"'
+    assert alice.post("/todos", endpoint=slug, title="large", payload=payload).status_code == 303
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/json", "text/plain"])
+def test_only_forms_are_taken(alice, kind):
+    """Anything else is refused before it is read."""
+    answer = alice.client.post("/endpoints", content=b"x", headers={**alice.headers, "Content-Type": kind})
+    assert answer.status_code == 415
+
+
+# --- another's --------------------------------------------------------------------------------------------
+
+
+def test_case_b39_anothers_is_the_page_of_an_unknown_one(site, visit):
+    """Every route with an id, Bob's and none's and a revoked one's: the same status, headers and bytes for Alice."""
+    alice, board = visit("alice"), site.board
+    own = vended(site, "bob", targets=[])
+    ended = vended(site, "bob", "gone")
+    board.write(endpoints.revoke, board.bob, ended.endpoint.slug)
+    todo = board.write(todos.create, board.bob, own.endpoint, NewTodo("secret")).todo.summary.id
+    hook = board.write(webhooks.create, board.bob, name="h", ref=own.endpoint.slug).webhook.id
+    raw = {"expression": "10m", "title": "t"}
+    schedule = board.write(schedules.add, board.bob, own.endpoint.slug, "s", raw).id
+    code = board.read(humans.friend_code, board.charlie)
+    asked = board.write(friends.request, board.bob, code, queues=["inbox"], verbs=["claim"]).id
+    site.session("bob")
+    theirs = {
+        "endpoints": [own.endpoint.slug, own.endpoint.id, ended.endpoint.slug],
+        "todos": [todo],
+        "schedules": [schedule, "s"],
+        "friends": [asked],
+        "settings": [
+            board.read(signing_in.sessions, board.bob)[0].id,
+            board.write(tokens.create, board.bob, "t").token.id,
+        ],
+    }
+    checked = 0
+    for path, method in routes(site):
+        kind = path.split("/")[1]
+        if "{" not in path or kind not in theirs or path == "/endpoints/new":
+            continue
+        for ref in theirs[kind]:
+            known = _filled(path, ref, hook)
+            unknown = _filled(path, "no-such-thing", "wh_unknown")
+            answers = [_ask(alice, method, one) for one in (known, unknown)]
+            assert answers[0] == answers[1], (method, path)
+            if "{edit}" not in path and "{step}" not in path:
+                assert answers[0][0] == 404, (method, path)
+            checked += 1
+    assert checked > 15
+
+
+def _filled(path, ref, hook):
+    words = {"edit": "lease", "step": "cancel", "ref": ref, "id": hook if "webhooks" in path else ref}
+    return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], path)
+
+
+def _ask(visitor, method, path):
+    """Status, headers and body, without what names the answer itself."""
+    told = {"default_lease_ttl_seconds": "45m", "target": "x", "overlap_seconds": "0"}
+    answer = visitor.get(path) if method == "GET" else visitor.post(path, **told)
+    headers = {
+        name: value
+        for name, value in answer.headers.items()
+        if name not in ("date", "x-request-id", "request-id") and not name.startswith("ratelimit")
+    }
+    return answer.status_code, headers, answer.content
+
+
+def test_an_unknown_address_is_the_same_page(alice):
+    """What never was a page answers like what is another's."""
+    assert _ask(alice, "GET", "/endpoints/nobodys") == _ask(alice, "GET", "/no/such/page")
+
+
+def test_b45_moving_onto_anothers_endpoint(site, alice):
+    """A target that is another's is missing, and the todo stays where it is."""
+    mine, theirs = vended(site, "alice"), vended(site, "bob")
+    todo = site.board.write(todos.create, site.board.alice, mine.endpoint, NewTodo("stay")).todo.summary.id
+    answers = [alice.post(f"/todos/{todo}/move", target=slug) for slug in (theirs.endpoint.slug, "none-1234")]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].content == answers[1].content
+
+
+def test_runs_of_others_schedules(site, visit):
+    """A job of a source that has owners is, for all others, one that never was."""
+    from tenure.rules.schedule import every
+
+    site.tell_job("schedule sc_bobs", every(60_000))
+
+    async def owned(human):
+        return frozenset({"schedule sc_bobs"} if human.name == "bob" else ())
+
+    site.own_runs(owned)
+    alice, bob = visit("alice"), visit("bob")
+    path = "/runs/runs/job?name="
+    assert bob.get(path + "schedule sc_bobs").status_code == 200
+    assert "sc_bobs" not in alice.get("/runs/runs").text
+    assert _ask(alice, "GET", path + "schedule sc_bobs") == _ask(alice, "GET", path + "schedule sc_none")
+    assert alice.post("/runs/runs/pause", name="schedule sc_bobs").status_code == 404
+    assert bob.post("/runs/runs/pause", name="schedule sc_bobs").status_code == 303
+
+
+# --- what is shown ----------------------------------------------------------------------------------------
+
+NASTY = "<img src=x onerror=alert(1)>\"'</script><script>"
+
+
+def test_markup_is_text_everywhere(site, alice):
+    """Titles, bodies, names, notes, reasons and JSON are shown as they were written, never read as a page's parts."""
+    board = site.board
+    one = vended(site, "alice", NASTY[:60])
+    todo = board.write(todos.create, board.alice, one.endpoint, NewTodo(NASTY, body=NASTY, payload={NASTY: NASTY}))
+    id_ = todo.todo.summary.id
+    alice.post(f"/todos/{id_}/note", note=NASTY)
+    alice.post(f"/todos/{id_}/cancel", cancel_reason=NASTY)
+    for path in ("/", "/board", f"/todos/{id_}", "/endpoints", f"/endpoints/{one.endpoint.slug}", "/activity"):
+        page = alice.get(path).text
+        assert "<img src=x" not in page, path
+        assert "<script>" not in page.replace("</script><script>", ""), path
+        assert "&lt;img src=x" in page, path
