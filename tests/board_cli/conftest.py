@@ -1,12 +1,17 @@
 """A board in a process of its own, in a folder of its own, and the command line beside it."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 TENURE = (sys.executable, "-m", "tenure")
 
@@ -92,3 +97,83 @@ def quiet_desk(tmp_path):
     desk = Desk(tmp_path)
     yield desk
     desk.stop()
+
+
+class Live:
+    """A board of the hall, served in this process, and the command line typed in it as one of the three."""
+
+    def __init__(self, board, url, folder, monkeypatch):
+        self.board, self.url = board, url
+        self._folder, self._patch, self._tokens = folder, monkeypatch, {}
+
+    def as_(self, name):
+        """From here on it is this human who types."""
+        from tenure.board import tokens
+
+        if name not in self._tokens:
+            human = self.board.people[name]
+            self._tokens[name] = self.board.write(tokens.create, human, "cli").secret.reveal()
+        self._patch.setenv("TENURE_URL", self.url)
+        self._patch.setenv("TENURE_TOKEN", self._tokens[name])
+        self._patch.setenv("XDG_CONFIG_HOME", str(self._folder / name))
+        return self
+
+    def type(self, *words, code=0, stdin=None):
+        """Type a command; click's result, which has this exit code."""
+        from tenure.doors.cli.root import cli
+
+        result = CliRunner().invoke(cli, list(words), input=stdin)
+        assert "Traceback" not in result.stderr, result.stderr
+        assert result.exit_code == code, result.output
+        return result
+
+    def read(self, *words, **options):
+        """The same with --json, read."""
+        return json.loads(self.type(*words, "--json", **options).stdout)
+
+
+@pytest.fixture
+def live(board, tmp_path, monkeypatch):
+    """A served board; Alice types."""
+    for name in list(os.environ):
+        if name.startswith("TENURE_") and not name.startswith("TENURE_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    with served(board) as url:
+        yield Live(board, url, tmp_path, monkeypatch).as_("alice")
+
+
+@contextmanager
+def served(board):
+    """Serve a board from a thread of this process; its address."""
+    import uvicorn
+
+    from tenure.serve import Site, listen
+    from tenure.serve.limits import Protocol
+
+    listening = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    site = Site(board)
+    server = uvicorn.Server(uvicorn.Config(site, http=Protocol, ws="none", lifespan="off", log_config=None))
+    closed = board.database.close
+
+    async def serve():
+        async with site.open():
+            await server.serve([listening])
+
+    async def keep():  # the board is the test's to close
+        pass
+
+    object.__setattr__(board.database, "close", keep)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield url
+    finally:
+        site.drain()
+        server.should_exit = True
+        thread.join(20)
+        listening.close()
+        object.__setattr__(board.database, "close", closed)

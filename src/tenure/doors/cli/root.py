@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "auth": ("auth", "auth", "Sign in to a board, sign out, and show as whom."),
     "endpoint": ("endpoint", "endpoint", "Vend endpoints to agents and workers; edit and revoke them."),
     "todo": ("todo", "todo", "Add, list, show and steer todos."),
+    "schedule": ("schedule", "schedule", "Put todos on an endpoint by itself, once per slot."),
     "friend": ("friend", "friend", "Ask another human for an endpoint; answer such requests."),
     "human": ("human", "human", "Add humans to a board's database, and let them in."),
     "work": ("work", "work", "Claim todos and run a command for each."),
