@@ -91,6 +91,16 @@ def test_a_sound_history_passes(scene):
     scene.check()
 
 
+def test_a_finish_that_was_asked_again_is_one(scene):
+    """The first never reached the store; the second left the same document, and its own time in the record."""
+    line = [one for one in scene.lines if one["what"] == "decided"][-1]
+    (step,) = unpacked(line["steps"])
+    past = step.ended[0]
+    lost = dataclasses.replace(step, now=step.now - 50, ended=(past._replace(ended=past.ended - 50),))
+    scene.lines.insert(0, dict(line, steps=packed([lost])))
+    scene.check()
+
+
 def unsaid(scene):
     scene.lines.remove(scene.line("decided", version=2))
 

@@ -10,14 +10,14 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 
 
 @stores("sqlite", "postgres", "valkey9")
-def test_case_r16_kill_between_two_store_calls(any_url):
+def test_case_r16_and_r32_kill_between_two_store_calls(any_url):
     """The process dies at its n-th step: nothing lost, nothing twice."""
     kill_at(any_url, range(2, 40, 9))
 
 
 @pytest.mark.long
 @stores("sqlite", "postgres", "valkey9", "redis62", "cluster")
-def test_case_r16_kill_at_each_of_the_first_sixty_steps(any_url):
+def test_case_r16_and_r32_kill_at_each_of_the_first_sixty_steps(any_url):
     """Every step, one by one."""
     runs = kill_at(any_url, range(60))
     again = [run for run in runs if len(run.attempts) > 1]

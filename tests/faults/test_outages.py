@@ -73,7 +73,7 @@ def test_r44_a_store_that_accepts_and_never_answers(server, store_url):
 
 
 @servers("postgres", long=("valkey9", "redis62"))
-def test_r25_the_store_comes_after_the_instances(server, store_url):
+def test_case_r31_the_store_comes_after_the_instances(server, store_url):
     """Started while it is down they wait; they register and run once it is there."""
     crash(server)
     with Fleet(store_url, lease="1s", kind="short") as fleet:
@@ -84,6 +84,23 @@ def test_r25_the_store_comes_after_the_instances(server, store_url):
         fleet.registered(2)
         run = fleet.through(fleet.trigger())
     assert (run.status, len(run.attempts)) == ("success", 1)
+
+
+@pytest.mark.long
+@servers("postgres", "valkey9", "redis62")
+def test_case_r27_the_store_is_gone_twenty_times(server, store_url):
+    """A job of every second: after each outage it is alive, and each slot was run or is told as missed."""
+    with Fleet(store_url, lease="1s", kind="short", every=1, jitter=0) as fleet:
+        for _ in range(2):
+            fleet.start()
+        fleet.harm()
+        for _ in range(20):
+            fleet.news("effect")
+            crash(server)
+            time.sleep(0.5)
+            server.start()
+        fleet.news("effect")
+        fleet.news("effect")
 
 
 @servers("postgres")

@@ -1,4 +1,4 @@
-"""Real processes on one SQLite file: killed, frozen, blocked, told to stop. A short set; `make faults` runs the long."""
+"""Real processes on one SQLite file: killed, frozen, blocked, told to stop. `make faults` runs the long set."""
 
 import signal
 import time

@@ -11,7 +11,8 @@ is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `s
 its process; `bulky` takes TAKES seconds and returns 60 KB; `booked` writes to the table `effect` and finishes in one
 transaction; `greedy` keeps a transaction open for BLOCK seconds; `steps` has an effect every 10 ms, for ever, in every
 attempt. Later attempts of the others return at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read
-and each commit of the store has one right before and one right after it.
+and each commit of the store has one right before and one right after it. TENURE_ROLLBACKS=N fails the next N commits
+once a handler has begun.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from collections.abc import Iterator
 
 from recording import clocks, recording
 
-from tenure import Run, Tenure
+from tenure import Run, StoreUnavailable, Tenure
 from tenure.stores.opening import store_from_url
 
 URL, NAME, LEASE, KIND = sys.argv[1:5]
@@ -43,14 +44,22 @@ def tell(what: str, **facts: object) -> None:
         print(json.dumps({"what": what, "name": NAME, "pid": os.getpid(), **clocks(), **facts}), flush=True)
 
 
-class Failing:
-    """A store that kills its process at a numbered step between two calls."""
+class Between:
+    """Stands between an instance and its store."""
 
-    def __init__(self, store, step):
-        self._store, self._step, self._count = store, step, 0
+    def __init__(self, store):
+        self._store = store
 
     def __getattr__(self, name):
         return getattr(self._store, name)
+
+
+class Failing(Between):
+    """Kills its process at a numbered step between two calls."""
+
+    def __init__(self, store, step):
+        super().__init__(store)
+        self._step, self._count = step, 0
 
     async def read(self, asks):
         return await self._guarded(self._store.read(asks))
@@ -70,6 +79,23 @@ class Failing:
         self._count += 1
 
 
+class RollingBack(Between):
+    """Rolls commits back, so many, once a handler has begun."""
+
+    def __init__(self, store, times):
+        super().__init__(store)
+        self._times = times
+
+    async def commit(self, changes):
+        if begun.is_set() and self._times:
+            self._times -= 1
+            raise StoreUnavailable("the pooler's server has rolled the commit back.")
+        return await self._store.commit(changes)
+
+
+begun = threading.Event()
+
+
 def told(run: Run) -> dict[str, object]:
     names = ("key", "slot_ms", "attempt", "fence", "token", "reason")
     return {name: getattr(run, name) for name in names}
@@ -79,6 +105,7 @@ def told(run: Run) -> dict[str, object]:
 def life(run: Run) -> Iterator[None]:
     """A handler from its begin to its end."""
     tell("begin", **told(run))
+    begun.set()
     try:
         yield
     except BaseException as error:
@@ -171,6 +198,8 @@ HANDLERS = {
 store = store_from_url(URL)
 if os.environ.get("TENURE_FAILPOINT"):
     store = Failing(store, int(os.environ["TENURE_FAILPOINT"]))
+if os.environ.get("TENURE_ROLLBACKS"):
+    store = RollingBack(store, int(os.environ["TENURE_ROLLBACKS"]))
 app = Tenure(store, name=NAME, lease=LEASE, stop_timeout=STOP_TIMEOUT, tiny_leases=True, **OPTIONS)
 (app.every(EVERY, name="work") if EVERY else app.job(name="work"))(HANDLERS[KIND])
 app.on("*", lambda event: tell("event", event=event.name, slot=event.slot, attempt=event.attempt, **event.detail))

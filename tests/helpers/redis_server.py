@@ -255,8 +255,10 @@ def shared(kind):
             place = folder() / kind
             server = Cluster(place) if kind == "cluster" else Server(kind, place)
             _started.append(server.start())
-            processes = [one.process.pid for one in getattr(server, "nodes", [server])]
-            told.write_text(json.dumps({"url": server.url, "pids": processes}))
+            processes = [one.process for one in getattr(server, "nodes", [server])]
+            for process in processes:
+                process.returncode = 0  # the run's controller ends it: nothing for Popen to complain of
+            told.write_text(json.dumps({"url": server.url, "pids": [process.pid for process in processes]}))
         return json.loads(told.read_text())["url"]
 
 
@@ -283,8 +285,6 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     if hasattr(config, "workerinput") or FOLDER not in os.environ:
         return
-    for server in _started:
-        server.stop()
     for told in sorted(folder().glob("*.json")):
         for pid in json.loads(told.read_text())["pids"]:
             with contextlib.suppress(ProcessLookupError):

@@ -9,6 +9,9 @@ from redis_server import free_port, fresh_prefix, shared, with_options
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
+_POSTGRES = {"postgres": "postgres_url", "pgbouncer": "bouncer_url"}
+
+
 def kinds(*short, long=()):
     """Values of a parameter: these kinds of stores in every run, those in the long one."""
     return [*short, *(pytest.param(kind, marks=pytest.mark.long) for kind in long)]
@@ -29,9 +32,13 @@ def any_url(request):
     """The URL of a store of this test's own, on a server that the whole run shares; or a file."""
     if request.param == "sqlite":
         return f"sqlite:///{request.getfixturevalue('tmp_path')}/store.db"
-    if request.param == "postgres":
+    if request.param == "memory":
+        return f"memory://{fresh_prefix()}"
+    if request.param == "postgres15":
+        return with_options(request.getfixturevalue("postgres_15_url"), schema=fresh_prefix())
+    if request.param in _POSTGRES:
         schema = request.getfixturevalue("postgres_schema")
-        return with_options(request.getfixturevalue("postgres_url"), schema=schema)
+        return with_options(request.getfixturevalue(_POSTGRES[request.param]), schema=schema)
     return with_options(shared(request.param), prefix=fresh_prefix())
 
 

@@ -1,0 +1,56 @@
+"""A server of a board in a process of its own: `python board_server.py URL PORT`. Prints `ready` when it answers."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+class BoardServer:
+    """A server's process on a port; it can be ended, killed and started again."""
+
+    def __init__(self, url, port):
+        self.url, self.port, self.process = url, port, None
+
+    async def start(self):
+        """Start it and wait until it answers."""
+        await asyncio.to_thread(self._start)
+        return self
+
+    def _start(self):
+        command = [sys.executable, str(Path(__file__)), self.url, str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
+        line = self.process.stdout.readline()
+        assert line == "ready\n", line
+
+    async def end(self, how=signal.SIGTERM):
+        """End it by a signal; how many seconds that took."""
+        began = time.monotonic()
+        self.process.send_signal(how)
+        await asyncio.to_thread(self.process.wait, 30)
+        self.process.stdout.close()
+        return time.monotonic() - began
+
+
+def main(url, port):
+    from board_hall import SECRET
+
+    from tenure.board.board import Board, BoardSettings, Rate
+    from tenure.board.database import Database
+    from tenure.board.secrets import ring_of
+    from tenure.serve import listen, run
+
+    much = Rate(1e6, 10**6)
+    settings = BoardSettings(
+        mcp_era="both", worker=much, own_settings=much, writes=much, public_url=f"http://127.0.0.1:{port}"
+    )
+    board = Board(Database(url), ring_of(SECRET), settings)
+    return run(board, listen("127.0.0.1", int(port)), environ={}, ready=lambda: print("ready", flush=True))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    sys.exit(main(*sys.argv[1:]))
