@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from fleet import Fleet
-from redis_server import free_port, fresh_prefix, with_options
+from redis_server import Server, free_port, fresh_prefix, with_options
 from small_disk import can_mount, mounted
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
@@ -75,6 +75,30 @@ def fill(disk):
         while file.write(b"x" * 4096):
             pass
     return ballast
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["valkey9", "redis62", "redis70"])
+def test_r43_a_disk_that_is_full(kind, disk):
+    """The server takes no writes: the handler stops in time. Given room it goes on, without a restart."""
+    server = Server(kind, disk / "server", free_port(), appendonly="yes")
+    url = with_options(server.url, prefix=fresh_prefix())
+    with contextlib.ExitStack() as stack:
+        stack.callback(server.stop)
+        server.start()
+        fleet = stack.enter_context(Fleet(url, lease="1s"))
+        for _ in range(2):
+            fleet.start()
+        fleet.registered(2)
+        wish = fleet.trigger()
+        begun = fleet.wait("begin")
+        fleet.harm()
+        ballast = fill(disk)
+        fleet.wait("event", event="store-down", name=begun["name"])
+        fleet.wait("end", token=begun["token"])
+        ballast.unlink()
+        run = fleet.through(wish)
+    assert [one.how for one in run.attempts][1:] == ["success"]
 
 
 @pytest.mark.long

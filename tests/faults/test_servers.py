@@ -113,3 +113,17 @@ def test_r22_takeover_after_sigkill_a_hundred_trials(any_url):
         found = sorted(since_kill for since_kill, _ in fleet.takeovers(100))
     print(f"from SIGKILL: p50 {found[50]:.2f} s, p99 {found[98]:.2f} s, worst {found[-1]:.2f} s")
     assert found[98] <= LEASE + 0.5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@stores("postgres", "valkey9", "redis62")
+def test_r22_hand_over_on_sigterm_a_hundred_trials(any_url):
+    """The store pushes: the aim is 300 ms at p99; two heartbeats are the bound."""
+    with Fleet(any_url) as fleet:
+        found = sorted(since_signal for since_signal, _ in fleet.takeovers(100, signal.SIGTERM))
+    print(
+        f"from SIGTERM: p50 {found[50] * 1000:.0f} ms, p99 {found[98] * 1000:.0f} ms, worst {found[-1] * 1000:.0f} ms"
+    )
+    assert found[50] <= 0.3
+    assert found[-1] <= 2 * BEAT + GRACE
