@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fleet import Fleet
 from redis_server import free_port, fresh_prefix, until, with_options
+from store_urls import kinds
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
@@ -42,7 +43,7 @@ def offset():
         yield Offset(Path(folder))
 
 
-@pytest.fixture(params=["postgres", "valkey9"])
+@pytest.fixture(params=kinds("postgres", "valkey9", long=("redis62",)))  # Debian's Redis 7.0 hangs under libfaketime
 def url(request, offset):
     """A store on a server of its own, whose clock the test steps."""
     if request.param == "postgres":
