@@ -66,7 +66,7 @@ class Rest:
         from tenure.board import tokens
         from tenure.serve import Site
 
-        self.board, self.site = board, Site(board, metrics_token="for-the-tests")  # noqa: S106
+        self.board, self.site = board, Site(board, hosts=["testserver"], metrics_token="for-the-tests")  # noqa: S106
         self.tokens = {name: board.write(tokens.create, human, "tests").secret for name, human in board.people.items()}
         self.alice, self.bob, self.charlie = (Caller(self.site, self.tokens[name].reveal()) for name in board.people)
         self.nobody = Caller(self.site)
