@@ -25,6 +25,7 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
 from tenure.board.secrets import Secret
+from tenure.board.telling import verb
 from tenure.rules import bounds, presence
 from tenure.rules import endpoints as rules
 from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
@@ -112,7 +113,7 @@ def edit_lease(
 
     revisions: those that the caller knows (If-Match); None: any will do.
     """
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     if revisions is not None and endpoint.revision not in revisions:
         raise Refused(STALE)
     return _set_lease(tx, human, endpoint, value, now)
@@ -120,13 +121,13 @@ def edit_lease(
 
 def set_display_name(tx: Tx, board: Board, human: Human, ref: str, name: str) -> Endpoint:
     """Another name for people; the slug stays."""
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     return _edit(tx, human, endpoint, now, "rename", name=granted(rules.label(name, "name")))
 
 
 def set_era(tx: Tx, board: Board, human: Human, ref: str, era: rules.Era | None) -> Endpoint:
     """Which generations of MCP the endpoint speaks; None: as the server."""
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     if era not in (None, *rules.ERAS):
         raise Refused(invalid("mcp_era", f"must be one of {', '.join(rules.ERAS)}, or null for the server's."))
     return _edit(tx, human, endpoint, now, "edit", tell=True, mcp_era=era)
@@ -136,7 +137,7 @@ def set_presence(
     tx: Tx, board: Board, human: Human, ref: str, value: presence.Value | None, seconds: int | None = None
 ) -> Endpoint:
     """Override the shift, for so long or until its next boundary; None ends the override (B36)."""
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     if value not in (None, "in", "out"):
         raise Refused(invalid("presence", "must be in, out, or null to end what overrides the shift."))
     if seconds is not None and (type(seconds) is not int or not 1 <= seconds <= bounds.PRESENCE_LIMIT_SECONDS):
@@ -148,7 +149,7 @@ def set_presence(
 
 def set_shift(tx: Tx, board: Board, human: Human, ref: str, shift: str | None) -> Endpoint:
     """Give the endpoint a weekly shift, or none. It is the newest word: an override ends with it (B37)."""
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     if shift is not None:
         shift = " ".join(shift.split())
         granted(presence.read_shift(shift))
@@ -157,7 +158,7 @@ def set_shift(tx: Tx, board: Board, human: Human, ref: str, shift: str | None) -
 
 def rotate(tx: Tx, board: Board, human: Human, ref: str, overlap_seconds: int = 0) -> Vended:
     """A new credential; the one before stays valid for the overlap, and no third is (B21)."""
-    endpoint, now = _to_edit(tx, human, ref)
+    endpoint, now = to_edit(tx, human, ref)
     if type(overlap_seconds) is not int or not 0 <= overlap_seconds <= rules.OVERLAP_LIMIT_SECONDS:
         limit = rules.OVERLAP_LIMIT_SECONDS
         raise Refused(invalid("overlap_seconds", f"must be a whole number of seconds from 0 to {limit} (24 hours)."))
@@ -186,12 +187,14 @@ def revoke(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
 
 def get_default_lease(tx: Tx, board: Board, worker: Worker) -> LeaseSetting:
     """The caller's own default lease."""
+    verb(worker, "get_default_lease")
     default = worker.endpoint.default_lease_ttl_seconds
     return LeaseSetting(default, rules.effective(default))
 
 
 def set_default_lease(tx: Tx, board: Board, worker: Worker, value: object) -> LeaseSetting:
     """Set the caller's own default lease; no other endpoint can be named (B31)."""
+    verb(worker, "set_default_lease")
     endpoint, now = locked_own(tx, worker)
     edited = _set_lease(tx, worker, endpoint, value, now)
     return LeaseSetting(edited.default_lease_ttl_seconds, edited.effective)
@@ -214,7 +217,7 @@ def clock_out(tx: Tx, board: Board, worker: Worker) -> Endpoint:
 # --- common -----------------------------------------------------------------------------------------------
 
 
-def _to_edit(tx: Tx, human: Human, ref: str) -> tuple[Endpoint, int]:
+def to_edit(tx: Tx, human: Human, ref: str) -> tuple[Endpoint, int]:
     """The human's endpoint, locked and not ended, and the time. Raises Refused."""
     endpoint = endpoint_of(tx, human, ref, lock=True)
     now = tx.now()

@@ -140,6 +140,8 @@ def decline(tx: Tx, board: Board, human: Human, friendship_id: str) -> Friendshi
 
 def collect(tx: Tx, board: Board, human: Human, friendship_id: str) -> Collected:
     """Mint the credential for the requester, once; an earlier one, which was lost, ends."""
+    seen = get(tx, board, human, friendship_id)
+    _in_state(seen, "requester", "approved")
     endpoint = _endpoint(tx, human, friendship_id, end=False)
     found, now = _locked(tx, human, friendship_id, "requester", "approved"), tx.now()
     writable(endpoint, now)
@@ -216,13 +218,20 @@ def _friendship(row: sa.Row[Any], human: Human) -> Friendship:
 def _locked(tx: Tx, human: Human, friendship_id: str, side: Side, *states: str) -> Friendship:
     """The friendship, locked, if the human stands on this side of it. Raises Refused."""
     table = tables.friendships
-    statement = _seen_by(human).where(table.c.id == friendship_id, table.c[side] == human.id)
+    statement = _seen_by(human).where(table.c.id == friendship_id)
     row = tx.one(tx.locked(statement, table))
     if row is None:
         raise Refused(MISSING)
-    if row.state not in states:
-        raise Refused(conflict(f"This friendship is {row.state}.", state=row.state))
-    return _friendship(row, human)
+    found = _friendship(row, human)
+    _in_state(found, side, *states)
+    return found
+
+
+def _in_state(friendship: Friendship, side: Side, *states: str) -> None:
+    if friendship.side != side:
+        raise Refused(MISSING)
+    if friendship.state not in states:
+        raise Refused(conflict(f"This friendship is {friendship.state}.", state=friendship.state))
 
 
 def _endpoint(tx: Tx, human: Human, friendship_id: str, *, end: bool) -> Endpoint:

@@ -106,7 +106,7 @@ def add_note(
     )
     tx.execute(sa.insert(tables.notes).values(todo=todo_id, **note._asdict()))
     if isinstance(caller, Human):
-        audit.write(tx, human, caller, "todo.note", ("todo", todo_id), "", now)
+        audit.write(tx, human, caller, "note", ("todo", todo_id), "", now)
     tx.notify("board", human)
     return note
 
@@ -165,7 +165,7 @@ def _decide(
             raise
         message = "A live todo of that endpoint has the same idempotency_key. Cancel or complete it first."
         raise Refused(conflict(message, "idempotency_key")) from None
-    action = f"todo.{type(command).__name__.lower()}"
+    action = type(command).__name__.lower()
     audit.write(tx, human.id, human, action, ("todo", todo.id), summary, now)
     tell(tx, changes, human.id)
     tx.notify("board", human.id)

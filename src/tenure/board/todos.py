@@ -218,4 +218,4 @@ def _tell_made(tx: Tx, caller: Caller, target: Endpoint, made: Sequence[Kept], n
     if isinstance(caller, Human):
         for row in made:
             told = json.dumps(row.content.title, ensure_ascii=False)
-            audit.write(tx, caller.id, caller, "todo.create", ("todo", row.todo.id), f"{told} on {target.slug}", now)
+            audit.write(tx, caller.id, caller, "create", ("todo", row.todo.id), f"{told} on {target.slug}", now)

@@ -37,6 +37,7 @@ def make(
     """A new endpoint, as yet without a credential."""
     label = granted(rules.label(name, "name"))
     lease = granted(rules.default_lease(default_lease))
+    of_agent = agents.named(tx, board, human, agent)
     now = tx.now()
     granted(rules.expiry(expires, now))
     values: dict[str, Any] = {
@@ -51,7 +52,7 @@ def make(
         "default_lease_ttl_seconds": lease,
         "created": now,
         "expires": expires,
-        "agent": agents.named(tx, board, human, agent).id,
+        "agent": of_agent.id,
     }
     endpoint_id = str(uuid.uuid4())
     while not tx.insert_new(tables.endpoints, id=endpoint_id, slug=_slug(label), **values):

@@ -15,13 +15,24 @@ import sqlalchemy as sa
 from standardwebhooks import Webhook as Signing
 
 from tenure.board import audit, ids, tables, todos
-from tenure.board.access import ENDPOINT, UNAUTHENTICATED, Endpoint, Human, Worker, endpoint_from, endpoint_of, writable
+from tenure.board.access import (
+    ENDPOINT,
+    UNAUTHENTICATED,
+    Endpoint,
+    Human,
+    Worker,
+    endpoint_from,
+    endpoint_of,
+    storable,
+    writable,
+)
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.endpoints import locked_own
+from tenure.board.endpoints import locked_own, to_edit
 from tenure.board.refused import Refused, granted
 from tenure.board.secrets import Ring, Secret, digest
 from tenure.board.shapes import NewTodo, Source
+from tenure.board.telling import verb
 from tenure.rules import endpoints as rules
 from tenure.rules.bounds import KEY_CHARS, TITLE_CHARS
 from tenure.rules.refusal import MISSING, conflict, invalid
@@ -60,7 +71,7 @@ def create(
     tx: Tx, board: Board, caller: Human | Worker, *, name: str, queue: str | None = None, ref: str | None = None
 ) -> Made:
     """A new webhook of the endpoint. queue: one of the endpoint's, default its first."""
-    endpoint, now = _to_edit(tx, caller, ref)
+    endpoint, now = _to_edit(tx, caller, ref, "create_webhook")
     label = granted(rules.label(name, "name"))
     if queue is not None and queue not in endpoint.queues:
         raise Refused(invalid("queue", f"must be one of the endpoint's: {', '.join(endpoint.queues)}."))
@@ -76,12 +87,15 @@ def create(
 
 def list_all(tx: Tx, board: Board, caller: Human | Worker, ref: str | None = None) -> list[Webhook]:
     """The webhooks of the endpoint, oldest first."""
-    return _all(tx, endpoint_of(tx, caller, ref or "") if isinstance(caller, Human) else caller.endpoint)
+    if isinstance(caller, Human):
+        return _all(tx, endpoint_of(tx, caller, ref or ""))
+    verb(caller, "list_webhooks")
+    return _all(tx, caller.endpoint)
 
 
 def rotate(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: str | None = None) -> Made:
     """Another secret; what is signed with the one before is refused from now on."""
-    endpoint, now = _to_edit(tx, caller, ref)
+    endpoint, now = _to_edit(tx, caller, ref, "rotate_webhook")
     webhook = _one(tx, endpoint, webhook_id)
     table, key = tables.webhooks, board.ring.newest
     renew = sa.update(table).where(table.c.id == webhook.id).values(generation=table.c.generation + 1, secret=key)
@@ -92,7 +106,7 @@ def rotate(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: s
 
 def delete(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: str | None = None) -> None:
     """End a webhook: its deliveries are refused from now on."""
-    endpoint, now = _to_edit(tx, caller, ref)
+    endpoint, now = _to_edit(tx, caller, ref, "delete_webhook")
     webhook = _one(tx, endpoint, webhook_id)
     tx.execute(sa.update(tables.webhooks).where(tables.webhooks.c.id == webhook.id).values(deleted=now))
     _audit(tx, endpoint, caller, "remove", webhook, "was deleted", now)
@@ -104,11 +118,8 @@ def delete(tx: Tx, board: Board, caller: Human | Worker, webhook_id: str, ref: s
 def deliver(tx: Tx, board: Board, webhook_id: str, headers: Mapping[str, str], body: bytes) -> Delivered:
     """Make the todo of a delivery, once. Raises Refused: the one 401 for all that is not rightly signed."""
     table = tables.webhooks
-    hook = tx.one(
-        sa.select(table).where(table.c.id == webhook_id, table.c.deleted.is_(None))
-        if webhook_id.isprintable()
-        else sa.select(table).where(sa.false())
-    )
+    find = sa.select(table).where(table.c.id == webhook_id, table.c.deleted.is_(None))
+    hook = tx.one(find) if storable(webhook_id) else None
     if hook is None or not _signed(board.ring, hook, headers, body):
         raise Refused(UNAUTHENTICATED)
     endpoint = _endpoint_of(tx, hook.endpoint)
@@ -170,12 +181,12 @@ def _secret(ring: Ring, webhook_id: str, generation: int, key: str) -> Secret:
     return Secret("whsec_" + base64.b64encode(raw).decode("ascii"))
 
 
-def _to_edit(tx: Tx, caller: Human | Worker, ref: str | None) -> tuple[Endpoint, int]:
+def _to_edit(tx: Tx, caller: Human | Worker, ref: str | None, name: str) -> tuple[Endpoint, int]:
+    """The endpoint, locked and not ended, and the time: a human's by `ref`, a worker's own if it has the verb."""
     if isinstance(caller, Worker):
+        verb(caller, name)
         return locked_own(tx, caller)
-    endpoint, now = endpoint_of(tx, caller, ref or "", lock=True), tx.now()
-    writable(endpoint, now)
-    return endpoint, now
+    return to_edit(tx, caller, ref or "")
 
 
 def _all(tx: Tx, endpoint: Endpoint) -> list[Webhook]:
