@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types walls exam bench prove faults docs format clean
+.PHONY: help demo test check lint types walls exam bench search prove faults docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,7 +36,14 @@ types: $(UV) ## mypy, strict, on src
 walls: $(UV) ## import-linter: who may import whom
 	$(RUN) lint-imports --no-logo
 
-prove: $(UV) ## the long proofs, which `make test` leaves out
+# Seeds are taken from the commit, so that no two runs search the same ones.
+SEEDS ?= $(shell printf '%d00000..' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || date +%s))
+MINUTES ?= 30
+
+search: $(UV) ## half an hour of simulated faults: SEEDS, MINUTES and WORKERS change that
+	$(RUN) tenure prove --seeds $(SEEDS) --minutes $(MINUTES) --workers $(WORKERS)
+
+prove: search ## half an hour of simulated faults, then the long proofs that `make test` leaves out
 	$(RUN) pytest -m long -n $(WORKERS) --timeout 3600 $(ARGS)
 
 faults: $(UV) ## the long fault tests: real processes and servers, an hour and more; figures at the end

@@ -14,7 +14,7 @@ from typing import Final
 
 from tenure.proof.witness import Key, Tenancy, name_of
 from tenure.proof.world import Node, World
-from tenure.rules.job import EMPTY
+from tenure.rules.job import EMPTY, run_id
 from tenure.scheduler.jobs import Job
 
 # How long after some trouble an instance, or the store, may need until all is as it was, in seconds.
@@ -209,13 +209,19 @@ def l4(case: Case) -> Iterator[str]:
 
 
 def l5(case: Case) -> Iterator[str]:
-    """L5, I8a. A claim that was won is run by its winner while that one is well: no lease is an orphan."""
+    """L5, I8a. A claim that was won is run by its winner once that one is well: no lease is an orphan."""
     nodes = {node.name: node for node in case.world.lives}
     for one in case.witness.tenancies.values():
-        until = one.won + PROMPT + SLACK
-        if one.tries or one.how in ("forgotten", "handed over") or not case.well(nodes[one.runner], one.won, until):
+        if one.tries or one.how in ("forgotten", "handed over") or nodes[one.runner].stopping:
             continue
-        if not nodes[one.runner].stopping:
+        over = min(case.end if one.over is None else one.over, one.won + (one.lease_ms or 0) / 1000)
+        troubled = [
+            t.end
+            for t in case.world.troubles
+            if t.where in (one.runner, "store") and t.begin <= over and t.end >= one.won
+        ]
+        well = max([one.won, *(end + SETTLED for end in troubled)])
+        if well + PROMPT < over and case.well(nodes[one.runner], well + 0.001, well + PROMPT):
             yield f"{one.runner} won attempt {one.number} of {name_of(one.key)} at {one.won:.1f} s, and did not run it"
 
 
@@ -250,7 +256,8 @@ def l8(case: Case) -> Iterator[str]:
             old: float = now - slot - max(job.max_late_ms, case.later_jobs[name].max_late_ms) - 10_000
             ended = case.witness.ends.get((name, slot, request), (0.0, ""))[0]
             old = min(old, 1000 * (case.end - ended))
-            if document.find(slot, request) is None and old > 1000 * SETTLED + 1000 * case.bound(name):
+            waiting = document.find(slot, request) or any(wish.id == request for wish in document.requests)
+            if not waiting and old > 1000 * SETTLED + 1000 * case.bound(name):
                 yield f"{node.name} still watches run {slot} of {name}, which is no more"
 
 
@@ -290,9 +297,29 @@ def r23(case: Case) -> Iterator[str]:
             yield f"{attempt} was {one.how} at {one.over:.1f} s, but {one.runner} was well"
 
 
+def r27(case: Case) -> Iterator[str]:
+    """R27. A handler that raised because stop() told it to is handed over, not failed; without a lease it can't be."""
+    stopping = {node.name for node in case.world.lives if node.stopping}
+    unleased = {(one.key, one.number) for one in case.witness.tenancies.values() if one.lease_ms is None}
+    for line in case.witness.lines:
+        if line.what != "failed" or line.node not in stopping or "stopping" not in line.told:
+            continue
+        if ((line.job, line.slot, line.request), line.attempt) not in unleased:
+            yield f"{line.node} told attempt {line.attempt} of {line.job} {line.slot} as failed: {line.told}"
+
+
+def r11(case: Case) -> Iterator[str]:
+    """R11. What has ended is in the history, until it is pruned."""
+    shelves = case.world.site.store._shelves  # noqa: SLF001 - as above
+    for job, slot, request in case.witness.ends:
+        run = run_id(slot, request)
+        if run not in shelves[f"job:{job}"].history and (job, run) not in case.witness.pruned:
+            yield f"run {run} of {job} has ended, and there is no record of it"
+
+
 LAWS: Final[Mapping[str, Law]] = {
     "S22": s22, "S23": s23, "S24": s24, "L1": l1, "L2": l2, "L3": l3, "L4": l4, "L5": l5, "L6": l6, "L7": l7,
-    "L8": l8, "I8": i8, "R23": r23,
+    "L8": l8, "I8": i8, "R11": r11, "R23": r23, "R27": r27,
 }  # fmt: skip
 
 

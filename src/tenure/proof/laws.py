@@ -326,7 +326,16 @@ def i9(step: Step) -> str | None:
     return f"a win was told at {step.now}ms, and its lease of {run.lease_ms}ms ends at {answer.until}ms already"
 
 
-ANSWER_LAWS: Final[Mapping[str, StepLaw]] = {"S15": s15, "R2": r2, "R13": r13, "I9": i9}
+def i8a(step: Step) -> str | None:
+    """I8a, R40a. Who holds a run by the token of this very claim is not told that somebody holds it."""
+    command = step.command
+    if not isinstance(command, c.Claim) or not isinstance(step.answer, c.Running | c.Spent):
+        return None
+    run = step.before.find(command.slot, command.request)
+    return f"the claim that won run {run.id} is told otherwise" if run and run.lease.held_by(command.token) else None
+
+
+ANSWER_LAWS: Final[Mapping[str, StepLaw]] = {"S15": s15, "R2": r2, "R13": r13, "I8a": i8a, "I9": i9}
 CHANGE_LAWS: Final[Mapping[str, StepLaw]] = {
     "I2": i2, "I3": i3, "I4": i4, "S4": s4, "S8": s8, "S9": s9, "S10": s10, "S11": s11, "S12": s12, "S14": s14,
     "R5": r5, "R6": r6, "R11": r11, "R14": r14, "R37": r37, "R40": r40,

@@ -6,7 +6,8 @@ all would find nothing. `seed` is the first of the seeds from 0 on that shows it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -17,8 +18,6 @@ from tenure.proof.simulate import Planted
 from tenure.proof.smallworld import Decide
 from tenure.rules import commands as c
 from tenure.rules import timers
-from tenure.rules.job import Job, Past
-from tenure.rules.runs import Decision, decide
 from tenure.scheduler import ledger, run
 from tenure.scheduler.catchup import CatchUp
 from tenure.scheduler.claims import Claims
@@ -47,6 +46,19 @@ def _rule(rule: Decide) -> Planted:
 
 def _instead(place: Any, name: str, value: Any) -> Planted:
     return Planted(during=partial(replaced, place, name, value))
+
+
+def _all(*several: Planted) -> Planted:
+    """Several at once."""
+
+    @contextmanager
+    def during() -> Iterator[None]:
+        with ExitStack() as stack:
+            for one in several:
+                stack.enter_context(one.during())
+            yield
+
+    return Planted(during=during)
 
 
 def _altered(place: Any, name: str, alter: Callable[[Any], Any]) -> Planted:
@@ -126,11 +138,6 @@ def _looking_away(next_look: Any) -> Any:
     return lambda *asked: next_look(*asked) + 60_000
 
 
-def _finished_all_the_same(ending: Any) -> Any:
-    """What a lost run's handler returned is sent (R24)."""
-    return lambda returned, why: "finish" if why == "lost" else ending(returned, why)
-
-
 def _given_back_as_failed(ending: Any) -> Any:
     """A handler that raised on stop() has failed, instead of being handed over (R27)."""
     return lambda returned, why: "fail" if why == "stop" and not returned else ending(returned, why)
@@ -189,13 +196,6 @@ def _no_limit_to_what_was_written(change_of: Any) -> Any:
     return lambda *asked: replace(change_of(*asked), deadline=None)
 
 
-def hand_overs_count(job: Job, command: c.Command, now: int, past: Past | None) -> Decision:
-    """A run handed over by stop() is taken for given back in doubt (R16)."""
-    if isinstance(command, c.Release):
-        command = replace(command, counts=True)
-    return decide(job, command, now, past)
-
-
 SABOTAGES: Final = (
     Sabotage("rules", "a live run is taken over", ("S8",), -1, _rule(planted.live_run_taken_over)),
     Sabotage("rules", "an overlap is ignored", ("I1",), -1, _rule(planted.overlap_ignored)),
@@ -212,9 +212,7 @@ SABOTAGES: Final = (
     Sabotage("rules", "a dead run is left by a newer win", ("R6",), -1, _rule(planted.dead_run_left)),
     Sabotage("rules", "a pause is ignored", ("R37",), -1, _rule(planted.pause_ignored)),
     Sabotage("rules", "states are forgotten too soon", ("R11",), -1, _rule(planted.state_forgotten)),
-    Sabotage(
-        "rules", "a claim that won is told otherwise", ("L5", "S15", "R2"), -1, _rule(planted.won_claim_forgotten)
-    ),
+    Sabotage("rules", "a claim that won is told otherwise", ("I8a",), -1, _rule(planted.won_claim_forgotten)),
     Sabotage("rules", "a finish asked again is refused", ("S15",), -1, _rule(planted.finish_forgotten)),
     Sabotage(
         "ledger", "a race that was lost is taken for won", ("S20", "S16"), -1, _altered(Ledger, "_commit", _as_if_won)
@@ -235,7 +233,13 @@ SABOTAGES: Final = (
     Sabotage(
         "keeper", "refused heartbeats are not heard", ("L4", "S21"), -1, _altered(Keeper, "_beaten", _deaf_to_refusals)
     ),
-    Sabotage("keeper", "a backup asks once", ("L2",), -1, _altered(Keeper, "_looked", _backup_once)),
+    Sabotage(
+        "keeper",
+        "a backup asks once, and nobody adopts",
+        ("L2",),
+        -1,
+        _all(_altered(Keeper, "_looked", _backup_once), _instead(Watchman, "_adopt", _nothing)),
+    ),
     Sabotage("keeper", "hints and looks never come soon", ("L3",), -1, _altered(timers, "next_look", _looking_away)),
     Sabotage("timers", "a claim comes five seconds late", ("I8",), -1, _altered(timers, "claim_at", _late_to_claim)),
     Sabotage("timers", "a heartbeat in seven is sent", ("R23",), -1, _altered(timers, "next_beat", _sluggish)),
@@ -263,14 +267,15 @@ SABOTAGES: Final = (
     Sabotage(
         "run", "a handler in doubt is not cancelled", ("S22", "L4"), -1, _altered(Holding, "abort", _without_cancelling)
     ),
-    Sabotage("runner", "a lost run is finished", ("S21",), -1, _altered(timers, "ending", _finished_all_the_same)),
+    Sabotage(
+        "runner", "a hand-over is told as failed", ("R27",), -1, _altered(timers, "ending", _given_back_as_failed)
+    ),
     Sabotage("catch-up", "nothing is recovered", ("L6",), -1, _instead(CatchUp, "recover", _nothing_async)),
     Sabotage("catch-up", "missed slots are not told", ("L6",), -1, _instead(CatchUp, "_missed", lambda *_: [])),
     Sabotage(
         "catch-up", "slots left to others are forgotten", ("L6",), -1, _instead(CatchUp, "_close", _nothing_async)
     ),
     Sabotage("watchman", "waking is not noticed", ("L6",), -1, _instead(Watchman, "recover", _nothing_async)),
-    Sabotage("watchman", "orphans are not adopted", ("L2", "L1"), -1, _instead(Watchman, "_adopt", _nothing)),
     Sabotage("store", "versions are not compared", ("S16",), -1, _altered(MemoryStore, "_apply", _no_version)),
     Sabotage("store", "deadlines are not kept", ("S14",), -1, _altered(MemoryStore, "_apply", _no_deadline)),
     Sabotage("store", "no marks are kept", ("L6",), -1, _altered(MemoryStore, "_apply", _no_marks)),

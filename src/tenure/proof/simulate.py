@@ -75,7 +75,7 @@ def simulate(
     def witness(loop: TurnedLoop) -> Witness:
         return Witness(loop, without=without, rule=planted.rule)
 
-    with _quietly(), planted.during():
+    with quietly(), planted.during():
         world = World(seed, witness)
         planted.world(world)
         with world.open():
@@ -134,7 +134,7 @@ def _peace(world: World) -> None:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """No log lines, and no collection of garbage in the middle: both would cost more than the schedule."""
     before, collecting = logging.root.manager.disable, gc.isenabled()
     logging.disable(logging.CRITICAL)

@@ -51,7 +51,7 @@ class Tenancy:
 
     Times are turned seconds, but those named `_ms`, which are the store's. until_ms: the lease end as last told;
     begun, left: its handler, tried `tries` times; deaf: it heeds nothing; over: when the store ended or released it,
-    or gave the run to the next attempt; lost: when its runner heard of that.
+    or gave the run to the next attempt; refused: whether its last heartbeat was; lost: when its runner heard of that.
     """
 
     key: Key
@@ -70,6 +70,7 @@ class Tenancy:
     over: float | None = None
     how: str = ""
     deaf: bool = False
+    refused: bool = False
     lost: float | None = None
     run: Run | None = None
 
@@ -79,7 +80,8 @@ class Witness:
     """One per world.
 
     exclusive: jobs whose every definition takes leases and forbids overlaps; without: laws that are not asked;
-    frozen, stiff: whether an instance stands still, and whether it did lately; patient: jobs that go on in doubt.
+    frozen, stiff: whether an instance stands still, and whether it did lately; patient: jobs that go on in doubt;
+    now: the store's clock; pruned: what the history was told to forget.
     """
 
     loop: TurnedLoop
@@ -95,10 +97,12 @@ class Witness:
     frozen: Callable[[str], bool] = lambda _: False
     stiff: Callable[[str], bool] = lambda _: False
     patient: frozenset[str] = frozenset()
+    now: Callable[[], int] = lambda: 0
 
     def __post_init__(self) -> None:
         self.told: dict[str, Chronicle] = {}
         self.last: dict[Key, Tenancy] = {}
+        self.pruned: set[tuple[str, str]] = set()
         self._asked: list[Step] = []
         self._sent: list[tuple[Change, tuple[Step, ...]]] = []
         self._digest = hashlib.sha256()
@@ -125,14 +129,18 @@ class Witness:
         self.reached[branch(step)] += 1
         if not step.effective:
             self._hold(lambda: check(step, self.without))
-        if isinstance(command, c.Finish | c.Release):
-            self._asked_of_a_lost_run(command)
+        if isinstance(command, c.Finish | c.Release | c.Heartbeat):
+            self._asked_by_holder(command, decision.answer)
         return decision
 
-    def _asked_of_a_lost_run(self, command: c.Finish | c.Release) -> None:
+    def _asked_by_holder(self, command: c.Finish | c.Release | c.Heartbeat, answer: c.Answer) -> None:
         tenancy = self.tenancies.get(command.token)
-        if tenancy is not None and tenancy.lost is not None:
-            self.broken("S21", f"attempt {tenancy.number} of {tenancy.key} was lost, and its end is sent all the same")
+        if tenancy is None:
+            return
+        if isinstance(command, c.Heartbeat):
+            tenancy.refused = isinstance(answer, c.Refused)
+        elif tenancy.lost is not None:
+            self.broken("S21", f"attempt {tenancy.number} of {name_of(tenancy.key)} was lost, and its end is sent")
 
     def noted(self, change: Change) -> tuple[Step, ...]:
         """The decisions that this change was made of. They were made just now, by whoever sends it."""
@@ -182,6 +190,7 @@ class Witness:
         elif isinstance(command, c.Release) and isinstance(step.answer, c.Released):
             tenancy = self.tenancies[command.token]
             tenancy.over, tenancy.how = self.loop.seconds, "unsure" if command.counts else "handed over"
+        self.pruned |= {(job, run) for run in step.forget}
         for past in step.ended:
             key = (job, past.slot, past.request)
             self.ends[key] = (self.loop.seconds, past.status)
@@ -232,12 +241,19 @@ class Witness:
         self.looks(run)
 
     def looks(self, run: Run) -> None:
-        """A handler is at work: was it told in time (S21), and who else of its job believes to be the one (I9)?"""
+        """A handler is at work: was it told in time (S21), does it believe too long (R26), and is it alone (I9)?"""
+        tenancy, told = self.tenancies[run.token], run.lost.is_set()
+        if tenancy.refused and not told:
+            self.broken("S21", f"a heartbeat of {run.key}, attempt {run.attempt}, was refused, and it was not told")
         if not run.held():
-            if not (run.lost.is_set() or run.job in self.patient or self.stiff(run.runner)):
+            if not (told or run.job in self.patient or self.stiff(run.runner)):
                 self.broken("S21", f"{run.key}, attempt {run.attempt}, does not hold any more and was not told to stop")
             return
-        if run.job not in self.exclusive or self.loop.seconds < self.doubtful_until:
+        if self.loop.seconds < self.doubtful_until or tenancy.lease_ms is None:
+            return
+        if self.now() >= tenancy.until_ms:
+            self.broken("R26", f"{run.key}, attempt {run.attempt}, believes to hold a lease that has run out")
+        if run.job not in self.exclusive:
             return
         for other in self.working(run.job):
             if other.run is not None and other.run is not run and other.run.held():

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tenure.errors import StoreError
@@ -67,7 +67,7 @@ class World:
         self.witness = witness(self.loop)
         self.site = Site(self.loop, start)
         self.site.applied = self.witness.applied
-        self.witness.frozen, self.witness.stiff = self.frozen, self.stiff
+        self.witness.frozen, self.witness.stiff, self.witness.now = self.frozen, self.stiff, self.site.now
         self.start_ms = start
         self.nodes: dict[str, Node] = {}
         self.lives: list[Node] = []
@@ -170,6 +170,11 @@ class World:
         self.troubles.append(Trouble(where, what, self.loop.seconds, self.loop.seconds + lasts))
         self.witness.line(where, what, "", None, "", 0, f"{lasts:.3f} s")
 
+    def over(self, where: str) -> None:
+        """What was the matter there is the matter no more."""
+        now = self.loop.seconds
+        self.troubles = [replace(one, end=min(one.end, now)) if one.where == where else one for one in self.troubles]
+
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Do it after so many turned seconds, by nobody's hand."""
         self.loop.call_later(seconds, work, context=self._away)
@@ -183,9 +188,8 @@ class World:
             node.link.cut_out = node.link.cut_in = False
             if node.died is None:
                 self.thaw(node)
-        self.troubles = [
-            Trouble(one.where, one.what, one.begin, min(one.end, self.loop.seconds)) for one in self.troubles
-        ]
+        for where in sorted({one.where for one in self.troubles}):
+            self.over(where)
         self.witness.line("world", "healed")
 
     def say(self, job: str, command: c.Command) -> None:
