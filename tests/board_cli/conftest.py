@@ -136,7 +136,8 @@ class Live:
 def live(board, tmp_path, monkeypatch):
     """A served board; Alice types."""
     for name in list(os.environ):
-        if name.startswith("TENURE_") and not name.startswith("TENURE_TEST_"):
+        ours = name.startswith("TENURE_") and not name.startswith("TENURE_TEST_")
+        if ours or name in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     with served(board) as url:
