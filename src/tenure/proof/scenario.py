@@ -41,10 +41,13 @@ from tenure.scheduler.run import Run
 
 DAY: Final = "2026-01-01T"
 # What the store does is told by the events of those it does it for; these are told of nobody.
-_UNTOLD: Final = frozenset(("win", "won", "takeover", "success", "failed", "interrupted", "claimed", "started"))
+_UNTOLD: Final = frozenset((
+    "win", "won", "takeover", "success", "failed", "interrupted", "claimed", "started",
+    "killed", "told to stop", "frozen", "cut off",
+))  # fmt: skip
 _WORDS: Final = {
     "begin": "begins",
-    "end": "its handler ends:",
+    "end": "ends",
     "backup": "is a backup of",
     "lost": "has lost",
     "unsure": "is unsure of",
@@ -61,7 +64,11 @@ _WORDS: Final = {
     "kill": "is killed",
     "start": "starts",
 }
-_DETAILS: Final = frozenset(("why", "to", "by", "of", "count", "error", "blocked_ms", "reason"))
+# Details of events that are told, and how.
+_DETAILS: Final = {
+    "why": "{}", "says": "{}", "error": "{}", "to": "to {}", "by": "by {}", "of": "of {}", "count": "slots: {}",
+    "blocked_ms": "for {} ms",
+}  # fmt: skip
 
 
 class ScenarioError(Exception):
@@ -83,7 +90,7 @@ class Script:
     def world(self) -> World:
         """The world; it is made when it is first needed."""
         if self._world is None:
-            self._world = World(self._seed, Witness, start=instant(f"{DAY}{self._start}Z", 0))
+            self._world = World(self._seed, Witness, start=instant(f"{DAY}{self._start}Z", 0), drift=0.0)
             self._world.deploys = lambda _: list(self.jobs.values())
             self._open.enter_context(self._world.open())
             self._world.witness.exclusive = frozenset(
@@ -117,8 +124,9 @@ class Script:
             return ""
         run = "" if line.slot is None else f" run {_short(iso(line.slot))}"
         attempt = f" attempt {line.attempt} of" if line.attempt else ""
-        details = [part for part in re.split(r" (?=\w+=)", line.told) if part.partition("=")[0] in _DETAILS]
-        told = f" ({', '.join(part.replace('=', ' ', 1) for part in details)})" if details else ""
+        parts = (part.partition("=") for part in re.split(r" (?=\w+=)", line.told))
+        details = [_DETAILS[key].format(value) for key, _, value in parts if key in _DETAILS]
+        told = f" ({', '.join(details)})" if details else ""
         job = f" {line.job}" if len(self.jobs) > 1 and line.job else ""
         return f"{self._clock(line.at)}  {role:7} {_WORDS.get(line.what, line.what)}{attempt}{job}{run}{told}"
 
@@ -130,6 +138,7 @@ class Script:
     def close(self) -> None:
         """The laws that are asked of whole histories, and the end of the world. Raises Breach."""
         try:
+            self.world.peace = self.world.loop.seconds
             if self.world.witness.breach is None:
                 conduct.check(conduct.Case(self.world, self.world.loop.seconds))
             if self.world.witness.breach is not None:
@@ -142,6 +151,13 @@ class Script:
         self._open.close()
 
     def _node(self, role: str) -> Node:
+        """The instance of this role; `runner`: the one that holds a live lease."""
+        if role == "runner":
+            now = self.world.site.now()
+            runs = [run for told in self.world.witness.told.values() for run in told.job.runs if run.lease.live(now)]
+            if not runs:
+                raise ScenarioError("there is no runner: nobody holds a live lease.")
+            role = runs[-1].lease.holder.partition("~")[0]
         if role not in self.world.nodes:
             raise ScenarioError(f"there is no instance {role!r} yet; start it.")
         return self.world.nodes[role]
@@ -229,7 +245,7 @@ class Script:
         self.world.freeze(self._node(role), engine=False)
 
     def thaw_(self, role: str) -> None:
-        """`thaw a`: the end of either."""
+        """`thaw a`: the end of a freeze, or of a block."""
         self.world.thaw(self._node(role))
         self.world.over(self._node(role).name)
 

@@ -61,8 +61,10 @@ class Trouble:
 class World:
     """The instances, their store, and what became of them."""
 
-    def __init__(self, seed: int | str, witness: Callable[[TurnedLoop], Witness], *, start: int = START) -> None:
-        self.seed = seed
+    def __init__(
+        self, seed: int | str, witness: Callable[[TurnedLoop], Witness], *, start: int = START, drift: float = DRIFT
+    ) -> None:
+        self.seed, self._drift = seed, drift
         self.loop = TurnedLoop(_number(f"{seed} order"))
         self.witness = witness(self.loop)
         self.site = Site(self.loop, start)
@@ -92,7 +94,7 @@ class World:
         lives = sum(one.role == role for one in self.lives)
         name = role if not lives else f"{role}~{lives}"
         chance = random.Random(f"{self.seed} clock {name}")  # noqa: S311 - a seed is to decide
-        clock = TurnedClock(self.loop, self.start_ms, 1 + chance.uniform(-DRIFT, DRIFT))
+        clock = TurnedClock(self.loop, self.start_ms, 1 + chance.uniform(-self._drift, self._drift))
         clock.skew_ms = skew_ms
         link = self._link(name)
         stage = TurnedStage(self.loop, f"{name}/handlers")

@@ -33,6 +33,7 @@ class CatchUp:
         self.shared, self.ledger, self.keeper, self.claims, self._spawn = shared, ledger, keeper, claims, spawn
         self._one_at_a_time = asyncio.Lock()
         self._open: set[tuple[str, int]] = set()
+        self._told: dict[str, int] = {}
 
     async def recover(self, jobs: Sequence[Job]) -> None:
         """R29 (1) and (2), and the ranges nobody spoke of (R36a). Raises StoreError; harmless to repeat."""
@@ -99,7 +100,9 @@ class CatchUp:
         if first is None or last is None or first.at_ms > last.at_ms:
             return []
         count = job.schedule.count(after, until)
-        self.shared.emit("missed", job.name, last.at_ms, first=first.at_ms, count=count, why="nobody was there")
+        if last.at_ms > self._told.get(job.name, -1):  # else it is told of by us: the next recovery finds it once more
+            self._told[job.name] = last.at_ms
+            self.shared.emit("missed", job.name, last.at_ms, first=first.at_ms, count=count, why="nobody was there")
         return [Order(job.name, c.Missed(first.at_ms, last.at_ms, count, self.shared.events.runner))]
 
     async def _close(self, job: Job, slot: int) -> None:
