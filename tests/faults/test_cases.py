@@ -1,9 +1,11 @@
 """Cases from the field that need processes, on each kind of store."""
 
 import signal
+import time
 
 import pytest
 from fleet import Fleet
+from redis_server import until
 from store_urls import stores
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
@@ -63,3 +65,26 @@ def test_case_r36_and_r42_a_runner_that_is_killed(any_url):
     with Fleet(any_url) as fleet:
         found = fleet.takeovers(3)
     assert max(since_beat for _, since_beat in found) <= 3 + 2 * 0.5 + 0.5
+
+
+@pytest.mark.long
+@stores("sqlite", "postgres", "valkey9")
+def test_case_r64_sigstop_across_five_hundred_slots(any_url):
+    """On waking at most one of them is run, and the others are recorded as missed."""
+    with Fleet(any_url, lease="2s", kind="short", every=0.05, jitter=0, history=100_000) as fleet:
+        name = fleet.start()
+        fleet.wait("effect")
+        fleet.signal(name, signal.SIGSTOP)
+        time.sleep(26)
+        fleet.signal(name, signal.SIGCONT)
+        until(lambda: slept_over(fleet))
+        fleet.news("effect")
+        (mark,) = slept_over(fleet)
+        ran = [run.slot for run in fleet.runs() if mark.slot <= run.slot <= mark.until]
+    assert ran == []
+
+
+def slept_over(fleet):
+    """The long stretch of slots that nobody ran."""
+    marks = fleet.ask(lambda records: records.store.marks("job:work", 0, 1 << 53, 100))
+    return [mark for mark in marks if mark.why == "missed" and mark.count >= 500]

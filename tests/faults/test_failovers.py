@@ -8,7 +8,7 @@ import pytest
 from fleet import Fleet
 from postgres_private import both, wait_for_standby
 from proxy import Proxy, target_of, through
-from redis_server import free_port, fresh_prefix, slot_of, with_options
+from redis_server import Sentinel, free_port, fresh_prefix, slot_of, with_options
 from redis_server import until as comes_true
 
 from tenure.stores.redis.documents import bucket_of
@@ -64,6 +64,30 @@ def test_r43_a_replica_is_promoted_without_acknowledged_writes(private, kind):
     assert again["token"] != lost["token"]
     assert [line["token"] for line in fleet.of("effect", key=lost["key"])] == [lost["token"], again["token"]]
     assert [(run.status, [one.token for one in run.attempts]) for run in runs] == [("success", [again["token"]])]
+
+
+def test_sentinel_promotes_while_a_run_is_held(private, tmp_path):
+    """The instances ask the sentinel again; the run goes on in its first attempt on the new master."""
+    master = private(port=free_port())
+    replica = private(port=free_port(), replicaof=("127.0.0.1", str(master.port)))
+    comes_true(lambda: replica.info("replication")["master_link_status"] == "up")
+    sentinel = Sentinel(tmp_path, master.port)
+    with contextlib.ExitStack() as stack:
+        stack.callback(sentinel.stop)
+        sentinel.start()
+        url = with_options(f"redis+sentinel://127.0.0.1:{sentinel.port}/main", prefix=fresh_prefix(), timeout=2)
+        fleet = stack.enter_context(Fleet(url, lease="20s", heartbeat=0.5, takes=6))
+        for _ in range(2):
+            fleet.start()
+        fleet.registered(2)
+        wish = fleet.trigger()
+        fleet.wait("begin")
+        comes_true(lambda: master.run("WAIT", 1, 100) == 1)
+        master.stop()
+        comes_true(lambda: replica.info("replication")["role"] == "master")
+        fleet.wait("end")
+        run = fleet.through(wish)
+    assert (run.status, len(run.attempts)) == ("success", 1)
 
 
 def test_slots_move_and_masters_fail_while_a_run_is_held(private):

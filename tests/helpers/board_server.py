@@ -28,6 +28,8 @@ class BoardServer:
 
     async def end(self, how=signal.SIGTERM):
         """End it by a signal; how many seconds that took."""
+        if self.process.poll() is not None:
+            return 0.0
         began = time.monotonic()
         self.process.send_signal(how)
         await asyncio.to_thread(self.process.wait, 30)
@@ -48,7 +50,7 @@ def main(url, port):
         mcp_era="both", worker=much, own_settings=much, writes=much, public_url=f"http://127.0.0.1:{port}"
     )
     board = Board(Database(url), ring_of(SECRET), settings)
-    return run(board, listen("127.0.0.1", int(port)), environ={}, ready=lambda: print("ready", flush=True))
+    return run(board, listen("127.0.0.1", int(port)), environ=os.environ, ready=lambda: print("ready", flush=True))
 
 
 if __name__ == "__main__":

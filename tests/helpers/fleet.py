@@ -15,7 +15,7 @@ from pathlib import Path
 import history
 from recording import clocks, recording
 
-from tenure import Tenure
+from tenure import StoreUnavailable, Tenure
 from tenure.rules.instant import span
 from tenure.rules.job import decode_past
 from tenure.scheduler.records import EVER
@@ -122,9 +122,16 @@ class Fleet:
         self.signal(name, signal.SIGKILL)
         self.workers[name].wait()
 
-    def ask(self, question):
-        """Put a question to the store's records."""
-        return asyncio.run(self.app.ask(question))
+    def ask(self, question, within=10.0):
+        """Put a question to the store's records, again and again while the store can't be reached."""
+        end = time.monotonic() + within
+        while True:
+            try:
+                return asyncio.run(self.app.ask(question))
+            except StoreUnavailable:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
 
     def registered(self, count, within=30.0):
         """Wait until so many instances have a page in the store."""

@@ -149,6 +149,30 @@ class Server:
             self.process.wait(10)
 
 
+class Sentinel(Server):
+    """One sentinel that is a majority by itself."""
+
+    def __init__(self, folder, master_port):
+        super().__init__("valkey9", folder, free_port())
+        self.conf = self.folder / "sentinel.conf"
+        self.conf.write_text(
+            f"sentinel monitor main 127.0.0.1 {master_port} 1\nsentinel down-after-milliseconds main 500\n"
+            f"sentinel failover-timeout main 3000\n"
+        )
+
+    def start(self):
+        command = [program(self.kind), str(self.conf), "--sentinel", "--port", str(self.port), "--bind", "127.0.0.1"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def knows_the_replica():
+            with redis.Redis(port=self.port, decode_responses=True, retry=None) as client:
+                return client.sentinel_master("main")["num-slaves"] >= 1
+
+        until(knows_the_replica)
+        return self
+
+
 class Cluster:
     """Three masters, each with a replica, on loopback."""
 

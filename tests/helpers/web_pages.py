@@ -9,7 +9,7 @@ class _Forms(HTMLParser):
     def __init__(self):
         super().__init__()
         self.found = []
-        self._select = ""
+        self._select = self._area = ""
 
     def handle_starttag(self, tag, attrs):
         given = dict(attrs)
@@ -24,6 +24,9 @@ class _Forms(HTMLParser):
                     form["fields"].setdefault(given["name"], []).append(given.get("value", "on"))
             elif tag == "select":
                 self._select = given["name"]
+            elif tag == "textarea":
+                self._area = given["name"]
+                form["fields"][self._area] = [""]
             else:
                 form["fields"].setdefault(given["name"], []).append(given.get("value") or "")
         elif tag == "option" and self._select and self.found:
@@ -32,7 +35,15 @@ class _Forms(HTMLParser):
             if "selected" in given or self._select not in fields:
                 fields[self._select] = [value]
 
+    def handle_data(self, data):
+        if self._area:
+            self.found[-1]["fields"][self._area][0] += data
+
     def handle_endtag(self, tag):
+        if tag == "textarea":  # the first line break belongs to the markup
+            area = self.found[-1]["fields"][self._area]
+            area[0] = area[0].removeprefix("\n")
+            self._area = ""
         if tag == "select":
             self._select = ""
 

@@ -8,8 +8,7 @@ import subprocess
 import time
 
 import pytest
-import redis
-from redis_server import Server, free_port, fresh_prefix, program, slot_of, until, with_options
+from redis_server import Sentinel, free_port, fresh_prefix, slot_of, until, with_options
 
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.stores.contract import Ask, Change, Outcome, Record
@@ -193,29 +192,6 @@ async def test_sentinel(private, tmp_path):
             assert replica.info("replication")["role"] == "master"
     finally:
         sentinel.stop()
-
-
-class Sentinel(Server):
-    """One sentinel that is a majority by itself."""
-
-    def __init__(self, folder, master_port):
-        super().__init__("valkey9", folder, free_port())
-        self.conf = folder / "sentinel.conf"
-        self.conf.write_text(
-            f"sentinel monitor main 127.0.0.1 {master_port} 1\nsentinel down-after-milliseconds main 500\n"
-            f"sentinel failover-timeout main 3000\n"
-        )
-
-    def start(self):
-        command = [program(self.kind), str(self.conf), "--sentinel", "--port", str(self.port), "--bind", "127.0.0.1"]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-        def knows_the_replica():
-            with redis.Redis(port=self.port, decode_responses=True, retry=None) as client:
-                return client.sentinel_master("main")["num-slaves"] >= 1
-
-        until(knows_the_replica)
 
 
 async def test_tls(private, tmp_path):
