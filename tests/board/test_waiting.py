@@ -1,0 +1,212 @@
+"""`claim_next` that waits (B32, B38): woken by what becomes ready, ended by revoke, deaf ears and hung-up callers."""
+
+import asyncio
+import time
+
+import pytest
+from board_worker import Hands
+
+from tenure.board import endpoints, reaper, todos, waiting
+from tenure.board.access import worker_by_credential
+from tenure.board.refused import Refused
+from tenure.board.shapes import NewTodo, Next
+from tenure.rules.endpoints import ALL
+
+
+@pytest.fixture
+def hands(board):
+    """A worker on an endpoint of Alice's."""
+    return Hands(board, board.vend(verbs=ALL))
+
+
+def listening(case):
+    """The test as a coroutine, with the board's notices open."""
+
+    def run(hands, *args, **kwargs):
+        async def whole():
+            await hands.board.open()
+            while not hands.board.notices.connected:  # noqa: ASYNC110 - another server's doing
+                await asyncio.sleep(0.01)
+            try:
+                await case(hands, *args, **kwargs)
+            finally:
+                await hands.board.notices.close()
+
+        asyncio.run(whole())
+
+    run.__name__, run.__doc__ = case.__name__, case.__doc__
+    return run
+
+
+def wait(hands, seconds=20, gone=None, **ask):
+    """A waiting call, as a task."""
+    credential = hands.vended.credential.reveal()
+
+    def worker_of(tx):
+        return worker_by_credential(tx, hands.board, credential)
+
+    return asyncio.ensure_future(waiting.wait_and_claim(hands.board, worker_of, Next(**ask), seconds, gone))
+
+
+async def do(hands, case, *args, **kwargs):
+    """A use case of Alice's."""
+    return await hands.board.database.write(case, hands.board, hands.board.alice, *args, **kwargs)
+
+
+async def put(hands, **new):
+    return await do(hands, todos.create, hands.vended.endpoint, NewTodo("a todo", **new))
+
+
+async def settled(task):
+    """Give the task the time to look and to listen; it still waits."""
+    await asyncio.sleep(0.3)
+    assert not task.done()
+
+
+@listening
+async def test_b32_a_new_todo_wakes_who_waits(hands):
+    """Long before the wait, or the next look by itself, is over."""
+    task = wait(hands)
+    await settled(task)
+    began = time.monotonic()
+    await put(hands)
+    claimed = await task
+    assert len(claimed.granted) == 1
+    assert time.monotonic() - began < waiting.LOOK_SECONDS
+
+
+@listening
+async def test_b32_what_is_ready_is_not_waited_for(hands):
+    """Neither is nothing, with a wait of 0."""
+    assert (await wait(hands, 0)).empty
+    await put(hands)
+    assert len((await wait(hands)).granted) == 1
+
+
+@listening
+async def test_b32_a_wait_has_an_end(hands):
+    """Nothing came: a success, and empty."""
+    claimed = await wait(hands, 0.2)
+    assert claimed.empty
+    assert claimed.now > 0
+
+
+@listening
+async def test_b32_a_wait_is_bounded(hands):
+    """0 to 50 seconds."""
+    for seconds in (-1, 50.5):
+        with pytest.raises(Refused) as refused:
+            await wait(hands, seconds)
+        assert refused.value.refusal.details["field"] == "wait_seconds"
+
+
+@listening
+async def test_case_b27_a_doorbell_for_many_gives_one_worker(hands):
+    """Six wait, one todo comes: one gets it, the others go on waiting."""
+    tasks = [wait(hands, 1.5) for _ in range(6)]
+    await asyncio.sleep(0.3)
+    await put(hands)
+    await put(hands, queue="inbox")
+    got = await asyncio.gather(*tasks)
+    assert sorted(len(one.granted) for one in got) == [0, 0, 0, 0, 1, 1]
+
+
+@listening
+async def test_b05_the_reaper_wakes_who_waits(hands):
+    """What lapsed is ready, and somebody waits for it."""
+    await put(hands)
+    first = await wait(hands, 0, lease_ttl_seconds=60)
+    task = wait(hands)
+    await settled(task)
+    hands.board.clock.turn(seconds=61)
+    await hands.board.database.write(reaper.reap, hands.board)
+    again = await task
+    assert again.granted[0].todo.summary.id == first.granted[0].todo.summary.id
+    assert again.granted[0].attempt == 2
+
+
+@listening
+async def test_b25_revoke_ends_a_wait_within_a_second(hands):
+    """With the one 401."""
+    task = wait(hands)
+    await settled(task)
+    began = time.monotonic()
+    await do(hands, endpoints.revoke, hands.vended.endpoint.slug)
+    with pytest.raises(Refused) as refused:
+        await task
+    assert refused.value.refusal.code == "unauthenticated"
+    assert time.monotonic() - began < waiting.LOOK_SECONDS
+
+
+@listening
+async def test_b25_a_deaf_server_ends_its_waits(hands):
+    """The notice connection has been gone for a second: nothing is claimed by who may have been revoked meanwhile."""
+    task = wait(hands)
+    await settled(task)
+    for step in tuple(hands.board.notices.on_deaf):
+        step()
+    assert (await asyncio.wait_for(task, 1)).empty
+    assert hands.board.notices.on_deaf == []
+
+
+@listening
+async def test_b38_while_out_nobody_is_woken(hands):
+    """Out: a new todo wakes nobody; at its deadline the call looks once more, and may pull."""
+    await do(hands, endpoints.set_presence, hands.vended.endpoint.slug, "out")
+    task = wait(hands, 1.2)
+    await settled(task)
+    await put(hands)
+    await settled(task)
+    assert len((await task).granted) == 1
+
+
+@listening
+async def test_b38_who_comes_in_is_woken(hands):
+    """What has waited meanwhile is claimed at once."""
+    await do(hands, endpoints.set_presence, hands.vended.endpoint.slug, "out")
+    task = wait(hands)
+    await settled(task)
+    await put(hands)
+    await settled(task)
+    await do(hands, endpoints.set_presence, hands.vended.endpoint.slug, "in")
+    assert len((await task).granted) == 1
+
+
+@listening
+async def test_b32_nothing_is_claimed_for_who_has_gone(hands):
+    """The caller hangs up, or the server drains: an empty answer, and the todo stays ready for others."""
+    gone = asyncio.Event()
+    task = wait(hands, gone=gone.wait())
+    await settled(task)
+    gone.set()
+    assert (await asyncio.wait_for(task, 1)).empty
+    await put(hands)
+    (lane,) = await do(hands, todos.counts)
+    assert (lane.shown, lane.total) == ("pending", 1)
+
+
+@listening
+async def test_b32_a_claim_made_in_the_moment_of_going_is_given_back(hands):
+    """Gone before the look was over: rolled back, or released; the todo is ready either way."""
+    await put(hands)
+    loop = asyncio.get_running_loop()
+    gone = loop.create_future()
+    gone.set_result(None)
+    assert (await wait(hands, gone=gone)).empty
+    (lane,) = await do(hands, todos.counts)
+    assert lane.shown == "pending"
+
+
+@listening
+async def test_b32_a_cancelled_call_claims_nothing(hands):
+    """A task that was cancelled while its look ran in a thread leaves nothing claimed."""
+    for _ in range(5):
+        task = wait(hands)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await put(hands)
+    await asyncio.sleep(0.2)
+    (lane,) = await do(hands, todos.counts)
+    assert lane.shown == "pending"
