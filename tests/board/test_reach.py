@@ -44,6 +44,8 @@ UNKNOWN = {
     "schedule": "sc_01q9gd6e000w7fhwa1kc52tnf3",
     "schedule_name": "never was",
 }
+# What never was an id: no database, and no path, takes some of these as text.
+MALFORMED = [dict.fromkeys(UNKNOWN, text) for text in ("", "\0", "\ud800", "0", "-1", "..", "\uff11", "x" * 10_000)]
 
 
 class Of(typing.NamedTuple):
@@ -179,7 +181,7 @@ def test_b26_anothers_is_refused_like_what_never_was_and_nothing_changes(board, 
     before = everything(board)
     for name, calls in CALLS.items():
         for human in [board.charlie] if name.startswith("friends.") else [board.charlie, board.bob]:
-            for call, ids in itertools.product(calls, (things, UNKNOWN)):
+            for call, ids in itertools.product(calls, (things, UNKNOWN, *MALFORMED)):
                 case, args, kwargs = called(board, name, call, human, ids)
                 assert board.refused(case, *args, **kwargs) is MISSING, name
     assert everything(board) == before

@@ -116,8 +116,7 @@ def worker_by_credential(tx: Tx, board: Board, credential: str, slug: str | None
     found = endpoint_from(row, row.now)
     if _over(row) or found.state != "active" or slug not in (None, found.slug):
         raise Refused(UNAUTHENTICATED)
-    if _seen(tx, table, row):
-        tx.execute(sa.update(endpoints).where(endpoints.c.id == found.id).values(seen=row.now))
+    _seen(tx, table, row)
     return Worker(found, row.secret_id)
 
 
@@ -150,12 +149,16 @@ def storable(text: str) -> bool:
     return text.isprintable()
 
 
-# What `endpoint_from` reads, in the order of the fields of `Endpoint`.
-_AGENT_NAME: Final = (
-    sa.select(tables.agents.c.name).where(tables.agents.c.id == tables.endpoints.c.agent).scalar_subquery()
-)
+_CREDENTIALS: Final = tables.credentials.alias()  # of its own name: the statement may look for one of them
+# What `endpoint_from` reads, in the order of the fields of `Endpoint`. An endpoint was last seen when any of its
+# credentials was: workers write nothing into the row that humans edit.
+_ELSEWHERE: Final = {
+    "agent_name": sa.select(tables.agents.c.name).where(tables.agents.c.id == tables.endpoints.c.agent),
+    "seen": sa.select(sa.func.max(_CREDENTIALS.c.seen)).where(_CREDENTIALS.c.endpoint == tables.endpoints.c.id),
+}
 ENDPOINT: Final = tuple(
-    _AGENT_NAME.label(name) if name == "agent_name" else tables.endpoints.c[name] for name in Endpoint._fields
+    _ELSEWHERE[name].scalar_subquery().label(name) if name in _ELSEWHERE else tables.endpoints.c[name]
+    for name in Endpoint._fields
 )
 
 
@@ -190,9 +193,10 @@ def _over(row: sa.Row[Any]) -> bool:
     return row.secret_expires is not None and row.now >= row.secret_expires
 
 
-def _seen(tx: Tx, table: sa.Table, row: sa.Row[Any]) -> bool:
-    """Write down that it was used, now and then, where this transaction may write; whether it did."""
+def _seen(tx: Tx, table: sa.Table, row: sa.Row[Any]) -> None:
+    """Write down that it was used: now and then, where this may write, and only if no other call is just doing so."""
     if not tx.writes or (row.secret_seen is not None and row.now - row.secret_seen < SEEN_MS):
-        return False
-    tx.execute(sa.update(table).where(table.c.id == row.secret_id).values(seen=row.now))
-    return True
+        return
+    same = table.alias()
+    free = tx.locked(sa.select(same.c.id).where(same.c.id == row.secret_id), skip=True, how="edit").scalar_subquery()
+    tx.execute(sa.update(table).where(table.c.id == free).values(seen=row.now))

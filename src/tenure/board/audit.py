@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import sqlalchemy as sa
 
 from tenure.board import ids, tables
-from tenure.board.access import Human, Worker
+from tenure.board.access import Human, Worker, storable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 
@@ -58,4 +58,4 @@ def list_page(tx: Tx, board: Board, human: Human, *, before: str | None = None, 
     if before is not None:
         statement = statement.where(table.c.id < before)
     statement = statement.order_by(table.c.id.desc()).limit(min(limit, LIMIT))
-    return [Entry._make(row) for row in tx.all(statement)]
+    return [Entry._make(row) for row in tx.all(statement)] if storable(before or "") else []

@@ -58,10 +58,8 @@ def take(tx: Tx, board: Board, key: str, rate: Rate, cost: int = 1) -> Taken:
     """Take `cost` from the bucket of this key."""
     table = tables.buckets
     look = tx.locked(sa.select(table.c.arrival).where(table.c.key == key))
-    row = tx.one(look)
-    if row is None:
+    while (row := tx.one(look)) is None:
         tx.insert_new(table, key=key, arrival=0)
-        row = tx.execute(look).one()
     taken = bucket.take(row.arrival, tx.now(), rate.per_second, rate.burst, cost)
     if taken.allowed:
         tx.execute(sa.update(table).where(table.c.key == key).values(arrival=taken.arrival_us))

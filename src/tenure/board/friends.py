@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import sqlalchemy as sa
 
 from tenure.board import audit, ids, tables, vending
-from tenure.board.access import ENDPOINT, Endpoint, Human, endpoint_from, writable
+from tenure.board.access import ENDPOINT, Endpoint, Human, endpoint_from, storable, writable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
@@ -88,7 +88,8 @@ def request(
 
 def get(tx: Tx, board: Board, human: Human, friendship_id: str) -> Friendship:
     """A friendship that the human asked for or was asked for. Raises Refused(MISSING)."""
-    row = tx.one(_seen_by(human).where(tables.friendships.c.id == friendship_id))
+    find = _seen_by(human).where(tables.friendships.c.id == friendship_id)
+    row = tx.one(find) if storable(friendship_id) else None
     if row is None:
         raise Refused(MISSING)
     return _friendship(row, human)
@@ -219,7 +220,7 @@ def _locked(tx: Tx, human: Human, friendship_id: str, side: Side, *states: str) 
     """The friendship, locked, if the human stands on this side of it. Raises Refused."""
     table = tables.friendships
     statement = _seen_by(human).where(table.c.id == friendship_id)
-    row = tx.one(tx.locked(statement, table))
+    row = tx.one(tx.locked(statement, table)) if storable(friendship_id) else None
     if row is None:
         raise Refused(MISSING)
     found = _friendship(row, human)
@@ -269,9 +270,7 @@ def _told(tx: Tx, board: Board, human: Human, friendship: Friendship, action: st
 
 def _by_code(tx: Tx, code: str) -> str | None:
     table = tables.humans
-    if not code.isprintable():
-        return None
-    row = tx.one(sa.select(table.c.id).where(table.c.friend_code == code.strip().upper()))
+    row = tx.one(sa.select(table.c.id).where(table.c.friend_code == code.strip().upper())) if storable(code) else None
     return None if row is None else str(row.id)
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 
-from tenure.board import tables, todo_rows, vending
+from tenure.board import buckets, signing_in, tables, todo_rows, vending
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
@@ -42,14 +42,14 @@ class Reaped(NamedTuple):
         return max(self) >= BATCH
 
 
-_LAPSED: Final = (
+LAPSED: Final = (
     f"SELECT {TODO_COLUMNS}, {columns(CLAIM, 'claims')} FROM claims JOIN todos ON todos.id = claims.todo"
     " WHERE claims.ended IS NULL AND claims.expires <= :now ORDER BY claims.todo LIMIT :limit"
 )
-_RETRY: Final = (
+RETRY: Final = (
     f"SELECT {TODO_COLUMNS} FROM todos WHERE retry_at IS NOT NULL AND retry_at <= :now ORDER BY retry_at LIMIT :limit"
 )
-_WAITING: Final = (
+WAITING: Final = (
     f"SELECT {TODO_COLUMNS} FROM todos WHERE state = 'pending' AND NOT ready AND blockers = 0 AND not_before <= :now"
     " ORDER BY not_before LIMIT :limit"
 )
@@ -57,13 +57,13 @@ _WAITING: Final = (
 
 def reap(tx: Tx, board: Board, limit: int = BATCH) -> Reaped:
     """One batch of each kind of what is due; call again at once while a kind comes up full."""
-    woken = _wake(tx, _RETRY, limit), _wake(tx, _WAITING, limit)
+    woken = _wake(tx, RETRY, limit), _wake(tx, WAITING, limit)
     return Reaped(lapse(tx, board, limit), *woken, vending.expire_due(tx, board))
 
 
 def lapse(tx: Tx, board: Board, limit: int = BATCH) -> int:
     """Requeue a batch of todos whose leases have lapsed (B14). A heartbeat that raced it has won or lost whole."""
-    rows, now = todo_rows.locked(tx, _LAPSED, {"now": tx.now(), "limit": limit}, "todos, claims", skip=True)
+    rows, now = todo_rows.locked(tx, LAPSED, {"now": tx.now(), "limit": limit}, "todos, claims", skip=True)
     changes = Changes()
     for row in rows:
         todo = todo_from(row)
@@ -107,7 +107,10 @@ _OLD_TODOS: Final = (
 
 
 def prune(tx: Tx, board: Board, limit: int = BATCH) -> int:
-    """Delete a batch of what is kept no longer (B7, B12a, B49): todos with their claims, remembered requests, slots."""
+    """Delete a batch of what is kept no longer (B7, B12a, B49): todos with their claims, remembered requests, slots.
+
+    Buckets that are full again, and links and sessions that are over, go with them.
+    """
     now, kept = tx.now(), board.settings
     old = tx.all(
         sa.text(_OLD_TODOS + (" FOR UPDATE SKIP LOCKED" if tx.postgres else "")),
@@ -125,6 +128,8 @@ def prune(tx: Tx, board: Board, limit: int = BATCH) -> int:
         keys = list(table.primary_key.columns)
         some = sa.select(*keys).where(table.c.created <= before).limit(limit)
         pruned += tx.execute(sa.delete(table).where(sa.tuple_(*keys).in_(some))).rowcount
+    buckets.prune(tx, board)
+    signing_in.prune(tx, board)
     return pruned
 
 

@@ -16,7 +16,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from tenure.board import audit, buckets, humans, ids, tables
-from tenure.board.access import Human, human_by_session
+from tenure.board.access import Human, human_by_session, storable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
@@ -184,7 +184,7 @@ def end_session(tx: Tx, board: Board, human: Human, session_id: str) -> None:
     """End one of the human's sessions; one's own: sign out. Raises Refused(MISSING)."""
     table = tables.sessions
     mine = sa.and_(table.c.id == session_id, table.c.human == human.id)
-    if tx.one(sa.delete(table).where(mine).returning(table.c.id)) is None:
+    if not storable(session_id) or tx.one(sa.delete(table).where(mine).returning(table.c.id)) is None:
         raise Refused(MISSING)
     audit.write(tx, human.id, human, "sign_out", ("session", session_id), "a session was ended", tx.now())
 

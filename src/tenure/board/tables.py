@@ -145,7 +145,6 @@ endpoints = sa.Table(
     _time("created"),
     _time("expires", nullable=True),
     _time("ended", nullable=True),
-    _time("seen", nullable=True),
     _one_of("state", ENDPOINT_STATES),
     _one_of("origin", ("own", "friend")),
     _one_of("mcp_era", ("handshake", "both")),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from tenure.board import audit, ids, tables
-from tenure.board.access import Human
+from tenure.board.access import Human, storable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
@@ -58,7 +58,8 @@ def revoke(tx: Tx, board: Board, human: Human, token_id: str) -> None:
     """End a token at once. Raises Refused(MISSING) for one that is not the human's, or is revoked already."""
     table, now = tables.tokens, tx.now()
     mine = sa.and_(table.c.id == token_id, table.c.human == human.id, table.c.revoked.is_(None))
-    row = tx.one(sa.update(table).where(mine).values(revoked=now).returning(table.c.name, table.c.hint))
+    end = sa.update(table).where(mine).values(revoked=now).returning(table.c.name, table.c.hint)
+    row = tx.one(end) if storable(token_id) else None
     if row is None:
         raise Refused(MISSING)
     told = f"token {row.name} (…{row.hint}) was revoked"

@@ -127,7 +127,6 @@ def upgrade() -> None:
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.Column("expires", sa.BigInteger(), nullable=True),
         sa.Column("ended", sa.BigInteger(), nullable=True),
-        sa.Column("seen", sa.BigInteger(), nullable=True),
         sa.CheckConstraint("mcp_era IN ('handshake', 'both')", name=op.f("ck_endpoints_mcp_era")),
         sa.CheckConstraint("origin IN ('own', 'friend')", name=op.f("ck_endpoints_origin")),
         sa.CheckConstraint("override IN ('in', 'out')", name=op.f("ck_endpoints_override")),
