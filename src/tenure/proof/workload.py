@@ -59,27 +59,10 @@ class Workload:
         dice = random.Random(f"{self._seed} {run.key} {run.attempt}")  # noqa: S311 - a seed is to decide
         left, deaf, raises = dice.choice(TAKES), dice.random() < 0.1, dice.random() < 0.1
         careful = dice.random() < 0.5
-        self._witness.begins(run, deaf=deaf)
-        try:
-            while left > 0:
-                left = await self._a_while(left, deaf)
-                self._witness.looks(run)
-                if careful:
-                    run.check()
-        finally:
-            self._witness.leaves(run)
+        await at_work(self._witness, run, left, deaf=deaf, careful=careful)
         if raises:
             raise ValueError("as it happens")
         return "done"
-
-    @staticmethod
-    async def _a_while(left: float, deaf: bool) -> float:
-        try:
-            await asyncio.sleep(min(left, LOOK))
-        except asyncio.CancelledError:
-            if not deaf:
-                raise
-        return left - LOOK
 
     def people(self, seconds: float) -> list[tuple[float, str, c.Command]]:
         """What people ask for: when, of which job, and what."""
@@ -92,6 +75,24 @@ class Workload:
                 begin = dice.uniform(5, seconds - 60)
                 asked += [(begin, name, c.Pause()), (begin + dice.uniform(5, 60), name, c.Resume())]
         return sorted(asked, key=lambda one: one[0])
+
+
+async def at_work(witness: Witness, run: Run, left: float, *, deaf: bool, careful: bool = True) -> None:
+    """Work for so many seconds. deaf: it goes on when it is cancelled; careful: it checks its lease now and then."""
+    witness.begins(run, deaf=deaf)
+    try:
+        while left > 0:
+            try:
+                await asyncio.sleep(min(left, LOOK))
+            except asyncio.CancelledError:
+                if not deaf:
+                    raise
+            left -= LOOK
+            witness.looks(run)
+            if careful:
+                run.check()
+    finally:
+        witness.leaves(run)
 
 
 def _exclusive(options: Options) -> bool:
