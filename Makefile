@@ -13,16 +13,22 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types walls exam bench search prove faults docs format clean
+.PHONY: help demo test e2e screenshots check lint types walls exam bench search prove faults docs format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(UV) ## three instances on one SQLite file; one is killed; watch the takeover
 	@$(RUN) --no-dev tenure demo $(ARGS)
 
 test: check ## check, then the whole suite (ARGS="-k lease" narrows it)
 	$(RUN) pytest -n $(WORKERS) $(ARGS)
+
+e2e: $(UV) ## the web page in a real browser (Chromium, TENURE_TEST_CHROMIUM names another)
+	$(RUN) --group e2e pytest -m e2e -n $(WORKERS) tests/e2e $(ARGS)
+
+screenshots: $(UV) ## pictures of the web page, into docs/images
+	$(RUN) --group e2e python docs/screenshots.py
 
 check: lint types walls ## lint, types and walls, without running a test
 
