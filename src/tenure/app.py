@@ -17,6 +17,7 @@ import tenure
 from tenure import processes
 from tenure.engine import Engine
 from tenure.errors import ConfigError, NotFound
+from tenure.putting import Adding, Putter
 from tenure.rules.instant import HOUR, instant, span
 from tenure.rules.schedule import DstGap, DstOverlap, Schedule, Slot, cron, every
 from tenure.scheduler.events import Event, Listeners
@@ -35,8 +36,6 @@ __all__ = ["KeepsSchema", "Migration", "Tenure", "redact", "sqlite_version"]
 
 
 T = TypeVar("T")
-H = TypeVar("H", bound=Handler)
-
 DEFAULT_STOP = 20.0
 # How long, beyond the stop's own timeout, closing the store may take; seconds (R27).
 CLOSING = 1.8
@@ -51,7 +50,8 @@ class Tenure:
     store: a URL (`sqlite:///tenure.db`, …), else TENURE_STORE, else `[tool.tenure]`, else `sqlite:///tenure.db`.
     name: of the instance, unique per process start; by default host, pid and a random part. threads: how many
     sync handlers run at once. stop_timeout: how long `stop()` lets handlers end, 20 s. The rest are defaults for
-    all jobs, see `Options`. `tiny_leases` is for tests: it allows leases down to 50 ms. Raises ConfigError.
+    all jobs, see `Options`. board, board_credential: where jobs put todos, else TENURE_URL and
+    TENURE_ENDPOINT_CREDENTIAL. `tiny_leases` is for tests: it allows leases down to 50 ms. Raises ConfigError.
     """
 
     def __init__(
@@ -62,6 +62,8 @@ class Tenure:
         threads: int = 64,
         stop_timeout: Span | None = None,
         tiny_leases: bool = False,
+        board: str | None = None,
+        board_credential: str | None = None,
         **defaults: Unpack[Options],
     ) -> None:
         named = (("store", store), ("name", name), ("stop_timeout", stop_timeout))
@@ -79,6 +81,7 @@ class Tenure:
             self._stop_timeout = seconds_of("stop_timeout", settings.get("stop_timeout", DEFAULT_STOP))
             define("defaults", None, lambda: None, {}, self._defaults, tiny_leases=tiny_leases)
         self._defined: dict[str, Job] = {}
+        self._putter = Putter(board, board_credential)
         self._listeners = Listeners(lambda: self.instance.events if self.instance is not None else None)
         self._engine = Engine()
         self._store = OneStore(self._make_store)
@@ -117,14 +120,14 @@ class Tenure:
         dst_gap: DstGap = "shift",
         dst_overlap: DstOverlap = "first",
         **options: Unpack[Options],
-    ) -> Callable[[H], H]:
+    ) -> Adding:
         """Run the handler at the times of a cron expression, read in the zone `tz` (R34)."""
         check_first("cron", expression)
         with as_config_error():
             schedule = cron(expression, tz, dst_gap=dst_gap, dst_overlap=dst_overlap)
         return self._add(name, schedule, options)
 
-    def every(self, interval: Span, *, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
+    def every(self, interval: Span, *, name: str | None = None, **options: Unpack[Options]) -> Adding:
         """Run the handler at multiples of the interval since the epoch: `10`, `"10s"`, a timedelta (R35)."""
         check_first("every", interval)
         try:
@@ -133,14 +136,14 @@ class Tenure:
             raise ConfigError("interval", interval, str(error)) from None
         return self._add(name, schedule, options)
 
-    def job(self, *refused: Any, name: str | None = None, **options: Unpack[Options]) -> Callable[[H], H]:
+    def job(self, *refused: Any, name: str | None = None, **options: Unpack[Options]) -> Adding:
         """A job without a schedule: it runs when it is triggered. All arguments go by name."""
         for one in refused:
             check_first("job", one)
         return self._add(name, None, options)
 
-    def _add(self, name: str | None, schedule: Schedule | None, options: Options) -> Callable[[H], H]:
-        def add(handler: H) -> H:
+    def _add(self, name: str | None, schedule: Schedule | None, options: Options) -> Adding:
+        def add(handler: Handler) -> None:
             with self._settings.named(options):
                 job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
             if job.name in self._defined:
@@ -148,15 +151,11 @@ class Tenure:
             if self._instance is not None:
                 raise ConfigError("name", job.name, "was defined after the start; define jobs before start().")
             self._defined[job.name] = job
-            return handler
 
-        return add
+        return Adding(add)
 
     async def put_job(self, name: str, schedule: Schedule | None, handler: Handler, **options: Unpack[Options]) -> None:
-        """Define a job, or define it anew, while this instance runs; the decorators are for before. Raises StoreError.
-
-        Runs that are under way go on as they began.
-        """
+        """Define a job, or define it anew, while this instance runs; what runs already runs on. Raises StoreError."""
         with self._settings.named(options):
             job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
         if self.instance is not None:
@@ -196,6 +195,7 @@ class Tenure:
         stage = LoopStage(asyncio.get_running_loop(), self._threads)
         instance = Instance(jobs, self._store, stage, name=self._name, version=tenure.__version__)
         self._listeners.join(instance.events)
+        instance.effects.putter = self._putter.put
         for sentence in dict.fromkeys(one for job in jobs for one in job.warnings):  # once, whosever it is
             log.warning("%s: %s", ", ".join(job.name for job in jobs if sentence in job.warnings), sentence)
         self._instance, self._pid = instance, os.getpid()
@@ -245,6 +245,7 @@ class Tenure:
     def _stopped(self) -> None:
         self._instance = self._stopping = None
         self._engine.close()
+        self._putter.close()
         self._listeners.end()
 
     async def __aenter__(self) -> Self:

@@ -1,6 +1,7 @@
 """The bridge on real databases: a slot makes one todo, on any number of servers (B49)."""
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -43,7 +44,7 @@ async def test_b49_each_slot_makes_one_todo_on_three_servers(open_board):
     slots = [row.slot for row in board.rows("SELECT slot FROM slots ORDER BY slot")]
     todos = board.rows("SELECT source, source_id, title FROM todos")
     assert len(todos) == len(slots) == len(set(slots))
-    assert [later - earlier for earlier, later in zip(slots, slots[1:], strict=False)] == [1000] * (len(slots) - 1)
+    assert [later - earlier for earlier, later in itertools.pairwise(slots)] == [1000] * (len(slots) - 1)
     assert {(row.source, row.source_id) for row in todos} == {("schedule", made.id)}
     assert all(row.title.startswith("tick of ") for row in todos)
 

@@ -81,7 +81,7 @@ class Verbs:
 
     def create_todo(self, title: str, **fields: Any) -> Any:
         """Put a todo on the caller's own endpoint, or with `to` on one that its scope lists."""
-        return self._verb("create_todo", title=title, request_id=calls.request_id(), **fields)
+        return self._verb("create_todo", **{"title": title, "request_id": calls.request_id(), **fields})
 
     def cancel_todo(self, idempotency_key: str, **fields: Any) -> Any:
         """Cancel a todo by the key it was created with."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from tenure.errors import ConfigError, LeaseLost, StoreUnavailable, TransactionTooLong
@@ -30,6 +30,12 @@ class Effects:
         self.shared, self.ledger = shared, ledger
         self.loop: asyncio.AbstractEventLoop | None = None
         self._smallest: tuple[float, int] | None = None
+        self.putter: Callable[[str, Mapping[str, Any]], str] | None = None
+
+    def put(self, key: str, fields: Mapping[str, Any]) -> str:
+        if self.putter is None:
+            raise ConfigError("put", fields.get("title"), "has no board to put a todo on: no application started it.")
+        return self.putter(key, fields)
 
     def on_engine(self, work: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
         if self.loop is None or self.loop.is_closed():

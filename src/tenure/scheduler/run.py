@@ -7,7 +7,7 @@ import concurrent.futures
 import logging
 import math
 import threading
-from collections.abc import Coroutine, MutableMapping
+from collections.abc import Coroutine, Mapping, MutableMapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol
@@ -158,6 +158,10 @@ class Deeds(Protocol):
         """Commit it, if the run still has its token; raises LeaseLost or TransactionTooLong."""
         ...
 
+    def put(self, key: str, fields: Mapping[str, Any]) -> str:
+        """Put a todo on the application's board, once for the key; blocks."""
+        ...
+
 
 class Run:
     """One attempt of a run, as its handler sees it."""
@@ -181,6 +185,7 @@ class Run:
         """The instance that runs it."""
         self.request = holding.request
         """The id of the wish for a manual run, else empty."""
+        self._puts = 0
         self.log: logging.LoggerAdapter[logging.Logger] = _RunLog(
             logging.getLogger("tenure.run"),
             {
@@ -249,6 +254,20 @@ class Run:
         text = str(note)[:NOTE_LETTERS].encode("utf-8", "replace").decode()
         least = None if total is None else _number("total", total)
         self._holding.progress = Progress(_number("done", done), least, text)
+
+    async def put(self, title: str, **fields: Any) -> str:
+        """Put a todo on the application's board; its id. Once per slot and call, however often the run is started.
+
+        fields: those of the board's `create_todo`: `to` (an endpoint's slug; default: the credential's own), `queue`,
+        `body`, `payload`, `priority`. The calls of a run are counted, so its handler makes them in the same order each
+        time. For sync handlers there is `put_now`. Raises ConfigError without a board, and the client's errors.
+        """
+        return await asyncio.to_thread(self.put_now, title, **fields)
+
+    def put_now(self, title: str, **fields: Any) -> str:
+        """The same for sync handlers; blocks."""
+        self._puts += 1
+        return self._deeds.put(f"{self.key}#{self._puts}", {"title": title, **fields})
 
     def transaction(self, *, finish: bool = False, result: Any = None) -> RunTransaction:
         """A transaction of the store's database that commits only if the run still has its token (R39).
