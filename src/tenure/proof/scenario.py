@@ -16,7 +16,6 @@ happened. `python -m tenure.proof.scenario --rewrite` writes transcripts anew.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -25,12 +24,10 @@ from tenure.proof.script import ScenarioError, Script
 from tenure.proof.simulate import quietly
 
 
-def scenarios() -> Iterator[Traversable]:
+def scenarios() -> tuple[Traversable, ...]:
     """The files that ship with this package, by name."""
-    yield from sorted(
-        (one for one in (resources.files("tenure.proof") / "scenarios").iterdir() if one.name.endswith(".txt")),
-        key=lambda one: one.name,
-    )
+    files = (resources.files("tenure.proof") / "scenarios").iterdir()
+    return tuple(sorted((one for one in files if one.name.endswith(".txt")), key=lambda one: one.name))
 
 
 def played(text: str) -> str:
