@@ -55,9 +55,10 @@ class Front:
                 await answer.problem(400, "invalid_argument", "This board is not known by that host name.")
         except Exception:
             log.exception("a request of door %r failed", name or "web", extra={"request_id": answer.request_id})
-            if answer.status:
-                raise
-            await answer.problem(500, "broken", BROKEN)
+            if not answer.status:
+                await answer.problem(500, "broken", BROKEN)
+            elif not answer.whole:
+                raise  # what was begun can't be taken back: the connection is closed
         finally:
             took = time.perf_counter() - began
             self._metrics.answered(name or "web", scope["method"], answer.status, took)
@@ -89,7 +90,7 @@ class Answer:
     """The way back, on which the first part is given its headers."""
 
     def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self.request_id, self.status = send, request_id, 0
+        self._send, self.request_id, self.status, self.whole = send, request_id, 0, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -99,6 +100,8 @@ class Answer:
             headers += [pair for pair in CAUTION if pair[0] not in named]
             headers.append((b"x-request-id", self.request_id.encode()))
             message = {**message, "headers": headers}
+        elif message["type"] == "http.response.body":
+            self.whole = not message.get("more_body", False)
         await self._send(message)
 
     async def problem(self, status: int, code: str, detail: str) -> None:

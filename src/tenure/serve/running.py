@@ -31,12 +31,12 @@ METRICS_VARIABLE: Final = "TENURE_METRICS_TOKEN"
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens, before anything is opened or printed; port 0: any free one. Raises ConfigError."""
+    if not 0 <= port <= 65_535:
+        raise ConfigError("port", port, "must be from 0 to 65535.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror:
         raise ConfigError("host", host, "is no address of this machine.", "Write 127.0.0.1, or 0.0.0.0.") from None
-    except OverflowError:
-        raise ConfigError("port", port, "must be from 0 to 65535.") from None
     listening = socket.socket(found[0], socket.SOCK_STREAM)
     try:
         if sys.platform != "win32":
@@ -72,7 +72,21 @@ def run(
     sources = [Source(f"runs-{place}", app.store_url, app) for place, app in enumerate(apps, start=1)]
     token = environ.get(METRICS_VARIABLE) or None
     site = Site(board, sources=sources, hosts=hosts, metrics_token=token, bridge=Bridge(board))
-    config = uvicorn.Config(
+    config = configured(site)
+    server = Server(config, site, ready)
+    gc.freeze()  # what was imported lives as long as the server: no collection need walk it, nor the end of the process
+    try:
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            return runner.run(server.until_told(listening))
+    finally:
+        gc.freeze()
+        for app in apps:
+            app.close()
+
+
+def configured(site: Site) -> uvicorn.Config:
+    """How uvicorn serves a site: with our limits, and without its own words in answers and log."""
+    return uvicorn.Config(
         site,
         http=Protocol,
         ws="none",
@@ -84,15 +98,6 @@ def run(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=END_SECONDS,
     )
-    server = Server(config, site, ready)
-    gc.freeze()  # what was imported lives as long as the server: no collection need walk it, nor the end of the process
-    try:
-        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            return runner.run(server.until_told(listening))
-    finally:
-        gc.freeze()
-        for app in apps:
-            app.close()
 
 
 class Server(uvicorn.Server):

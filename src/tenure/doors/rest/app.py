@@ -15,7 +15,7 @@ from starlette.routing import compile_path
 
 from tenure.board.board import Board
 from tenure.doors.rest import answers, endpoints, friends, people, schedules, todos, webhooks
-from tenure.doors.wire.refusals import PROBLEM, STATUS
+from tenure.doors.wire.refusals import BROKEN, PROBLEM, STATUS
 from tenure.rules.refusal import MISSING
 
 OPENAPI: Final = "/api/v1/openapi.json"
@@ -30,6 +30,7 @@ def rest_app(board: Board, version: str, origins: Sequence[str]) -> FastAPI:
     for part in (endpoints, todos, schedules, webhooks, friends, people):
         app.include_router(part.router)
     app.add_exception_handler(HTTPException, _unrouted)
+    app.add_exception_handler(Exception, _broken)
     described: list[Response] = []
 
     async def document(_: Request) -> Response:
@@ -48,6 +49,11 @@ async def _unrouted(request: Request, error: Exception) -> Response:
         detail = f"This path knows no such method; it has: {allowed}."
         return answers.unrouted(405, detail, "method_not_allowed", {"Allow": allowed})
     return answers.refused(MISSING)
+
+
+async def _broken(_: Request, __: Exception) -> Response:
+    """The answer to a fault of ours; it is raised on, to be logged."""
+    return answers.unrouted(500, BROKEN, "broken")
 
 
 def routes_of(app: FastAPI) -> Iterator[RouteContext]:
