@@ -4,54 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
 from typing import Any
 
 import httpx2
 import pytest
+from web_pages import forms
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
-
-
-class _Forms(HTMLParser):
-    """The forms of a page: where each is sent, and what its fields hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[dict[str, Any]] = []
-        self._select = ""
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        given = dict(attrs)
-        if tag == "form":
-            self.found.append({"action": given.get("action"), "fields": {}, "invalid": set()})
-        elif tag in ("input", "textarea", "select") and self.found and given.get("name"):
-            form = self.found[-1]
-            if "aria-invalid" in given:
-                form["invalid"].add(given["name"])
-            if given.get("type") in ("checkbox", "radio"):
-                if "checked" in given:
-                    form["fields"].setdefault(given["name"], []).append(given.get("value", "on"))
-            elif tag == "select":
-                self._select = given["name"]
-            else:
-                form["fields"].setdefault(given["name"], []).append(given.get("value") or "")
-        elif tag == "option" and self._select and self.found:
-            fields = self.found[-1]["fields"]
-            value = given.get("value") or ""
-            if "selected" in given or self._select not in fields:
-                fields[self._select] = [value]
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "select":
-            self._select = ""
-
-
-def forms(html: str) -> list[dict[str, Any]]:
-    """The forms of a page."""
-    parser = _Forms()
-    parser.feed(html)
-    return parser.found
 
 
 @dataclass

@@ -96,6 +96,7 @@ def put_password(tx: Tx, board: Board, human: Human, hashed: str) -> None:
     tx.execute(sa.delete(tables.sessions).where(others))
     actor = None if human.via == "link" else human
     audit.write(tx, human.id, actor, "edit", ("human", human.id), "the password was changed", now)
+    tx.notify("board", human.id)  # the open pages of ended sessions end with them
 
 
 def _password_of(tx: Tx, name: str) -> str:
@@ -187,6 +188,7 @@ def end_session(tx: Tx, board: Board, human: Human, session_id: str) -> None:
     if not storable(session_id) or tx.one(sa.delete(table).where(mine).returning(table.c.id)) is None:
         raise Refused(MISSING)
     audit.write(tx, human.id, human, "sign_out", ("session", session_id), "a session was ended", tx.now())
+    tx.notify("board", human.id)  # its open pages end with it
 
 
 def prune(tx: Tx, board: Board) -> int:

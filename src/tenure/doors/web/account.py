@@ -129,7 +129,9 @@ async def _settings(request: Request, status: int = 200, minted: Secret | None =
     known = {"problems": Filled(), "typed": Filled(), "days": LIFETIME_DAYS}
     secret = None if minted is None else minted.reveal()
     values = {**known, **more, **await board.database.read(read), "minted": secret}
-    return render(request, "account/settings.html", status=status, nav="settings", **values)
+    return render(
+        request, "account/settings.html", status=status, nav="settings", path=link(request, "/settings"), **values
+    )
 
 
 async def password(request: Request) -> Response:

@@ -46,6 +46,7 @@ async def _page(
         "friends.html",
         status=status,
         nav="friends",
+        path=link(request, "/friends"),
         live="/live/board",
         grantable=GRANTABLE,
         offered=typed.get("verbs", DRAIN) if typed is not None and at == "ask" else DRAIN,

@@ -7,9 +7,10 @@ own page (Sec-Fetch-Site, else Origin), and the form carries what only that sess
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import FormData, MutableHeaders
 from starlette.formparsers import FormParser
@@ -21,7 +22,7 @@ from tenure.board import access, buckets
 from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.refused import Refused
-from tenure.board.secrets import Secret, digest, draw
+from tenure.board.secrets import digest
 from tenure.doors.web.forms import text
 from tenure.doors.web.rendering import link, render
 from tenure.rules.bounds import JSON_BYTES
@@ -118,8 +119,8 @@ def signed_in(page: Page) -> Page:
     async def guarded(request: Request) -> Response:
         human = await whose(request)
         if human is None:
-            here = request.url.path if request.method == "GET" else "/"
-            return RedirectResponse(link(request, "/login") + (f"?to={here}" if here != "/" else ""), 303)
+            here = str(request.url.replace(scheme="", netloc="")) if request.method == "GET" else "/"
+            return RedirectResponse(link(request, "/login") + (f"?to={quote(here)}" if here != "/" else ""), 303)
         await buckets.spend(board_of(request), "writes" if request.method == "POST" else "reads", human.id)
         if request.method == "POST":
             await read_form(request)
@@ -169,7 +170,7 @@ _LARGE: Final = ("/todos", "/complete")
 
 def before_sign_in(request: Request) -> str:
     """A form before any session: its token is made from a cookie of its own. Returns the cookie to give."""
-    cookie = request.cookies.get(cookie_name(request, "form"), "") or Secret(draw("session")).reveal()
+    cookie = request.cookies.get(cookie_name(request, "form"), "") or secrets.token_hex(32)
     request.state.csrf = digest(f"form:{cookie}")
     return cookie
 
@@ -181,7 +182,7 @@ def refused_page(request: Request, refusal: Refusal) -> Response:
     headline = "There is nothing here" if refusal.code == "not_found" else "That did not work"
     status, home = STATUS[refusal.code], link(request, "/")
     response = render(
-        request, "refused.html", status=status, headline=headline, message=refusal.message, nav="", path=home
+        request, "refused.html", status=status, headline=headline, message=refusal.message, nav="", path=home, query=""
     )
     if refusal.code == "rate_limited":
         response.headers["Retry-After"] = str(refusal.details.get("retry_after_seconds", 1))

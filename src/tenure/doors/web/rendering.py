@@ -85,6 +85,7 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
         "human": getattr(state, "human", None),
         "csrf": getattr(state, "csrf", ""),
         "path": request.url.path,
+        "query": f"?{request.url.query}" if request.method == "GET" and request.url.query else "",
         "theme": theme if theme in THEMES else "auto",
         "url": lambda path: link(request, path),
         "asset": lambda name: link(request, assets.address(name)),

@@ -45,6 +45,7 @@ async def _page(request: Request, status: int = 200, problems: Filled | None = N
         "board/todo.html",
         status=status,
         nav="board",
+        path=link(request, f"/todos/{id_}"),
         live="/live/board",
         now=now,
         todo=todo,

@@ -38,6 +38,7 @@
 
   // What is being typed is left alone by a refresh.
   document.addEventListener("input", (event) => event.target.form?.setAttribute("hx-morph-skip", ""));
+  for (const form of document.querySelectorAll("form:has([aria-invalid])")) form.setAttribute("hx-morph-skip", "");
   document.addEventListener("reset", (event) => event.target.removeAttribute("hx-morph-skip"));
 
   // Copying what is shown.
