@@ -40,7 +40,7 @@ TODO_COLUMNS: Final = columns(TODO, "todos")
 CLAIM_COLUMNS: Final = columns(CLAIM, "claims")
 _CLAIM_AS: Final = ", ".join(f'claims."{name}" AS "claim_{name}"' for name in CLAIM)
 _NEEDS: Final = {
-    True: "(SELECT CAST(json_agg(needs ORDER BY needs) AS text) FROM dependencies WHERE todo = todos.id)",
+    True: "(SELECT CAST(json_agg(needs) AS text) FROM dependencies WHERE todo = todos.id)",
     False: "(SELECT json_group_array(needs) FROM dependencies WHERE todo = todos.id)",
 }
 
@@ -63,7 +63,7 @@ def claim_from(row: Sequence[Any], at: int = 0) -> Claim:
 def kept_from(row: Sequence[Any]) -> Kept:
     """What `kept_columns` named, from the row's beginning on."""
     at = len(TODO) + len(CONTENT)
-    needs = tuple(json.loads(row[at + 1])) if row[at + 1] else ()
+    needs = tuple(sorted(json.loads(row[at + 1]))) if row[at + 1] else ()
     return Kept(todo_from(row), Content(*row[len(TODO) : at]), row[at], needs)
 
 
@@ -89,7 +89,7 @@ def locked(tx: Tx, select: str, parameters: dict[str, Any], of: str, *, skip: bo
     """
     if not tx.postgres:
         return tx.all(_text(select), parameters), tx.now()
-    statement = _locking(select, of, skip)
+    statement = locking(select, of, skip)
     rows = tx.all(statement, parameters)
     return rows, (rows[-1][-1] + tx.offset_ms()) if rows else tx.now()
 
@@ -100,7 +100,7 @@ def _text(statement: str) -> sa.TextClause:
 
 
 @cache
-def _locking(select: str, of: str, skip: bool) -> sa.TextClause:
+def locking(select: str, of: str, skip: bool) -> sa.TextClause:
     skipped = " SKIP LOCKED" if skip else ""
     clock = "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)"
     return sa.text(
@@ -176,21 +176,32 @@ def own(tx: Tx, endpoint: str, todo_ids: Sequence[str]) -> set[str]:
 def ready(tx: Tx, endpoint: str, queues: Sequence[str], limit: int) -> tuple[list[Kept], int]:
     """The first ready todos of these queues in their order (B3), locked; those that others hold are left out."""
     parameters = {"endpoint": endpoint, "limit": limit, **{f"q{place}": name for place, name in enumerate(queues)}}
-    rows, now = locked(tx, ready_select(kept_columns(tx), len(queues)), parameters, "todos", skip=True)
+    select = ready_select(kept_columns(tx), len(queues))
+    rows, now = locked(tx, select, {**parameters, "window": limit + WINDOW}, "todos", skip=True)
+    if not rows and len(queues) > 1:  # others may hold all that was looked at
+        rows, now = locked(tx, select, {**parameters, "window": limit + WINDOW_LIMIT}, "todos", skip=True)
     return [kept_from(row) for row in rows], now
+
+
+# Several queues are merged from so many todos of each beyond what is asked for, as others may hold some of them.
+WINDOW: Final = 100
+WINDOW_LIMIT: Final = 5_000
 
 
 @cache
 def ready_select(wanted: str, queues: int) -> str:
-    """Each queue is a stretch of ix_todos_ready in the order of the claim; several are merged, not sorted."""
-    stretch = "SELECT id, order_ms FROM todos WHERE endpoint = :endpoint AND queue = :q{} AND ready"
+    """Each queue is a stretch of ix_todos_ready in the order of the claim; of several the heads are merged."""
     if queues == 1:
-        return (
-            f"SELECT {wanted} FROM todos WHERE endpoint = :endpoint AND queue = :q0 AND ready"
-            " ORDER BY order_ms, id LIMIT :limit"
-        )
-    merged = " UNION ALL ".join(stretch.format(place) for place in range(queues))
-    return (
-        f"SELECT {wanted} FROM (SELECT id, order_ms FROM ({merged}) AS each_queue ORDER BY order_ms, id) AS first"
-        " JOIN todos ON todos.id = first.id WHERE todos.ready ORDER BY first.order_ms, first.id LIMIT :limit"
+        return f"SELECT {wanted} FROM todos WHERE {_READY.format(0)} ORDER BY order_ms, id LIMIT :limit"
+    heads = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT id, order_ms FROM todos WHERE {_READY.format(place)}"
+        f" ORDER BY order_ms, id LIMIT :window) AS head_{place}"
+        for place in range(queues)
     )
+    return (
+        f"SELECT {wanted} FROM ({heads}) AS first JOIN todos ON todos.id = first.id"
+        " WHERE todos.ready ORDER BY first.order_ms, first.id LIMIT :limit"
+    )
+
+
+_READY: Final = "endpoint = :endpoint AND queue = :q{} AND ready"
