@@ -7,13 +7,14 @@ by id alone here or in any use case: the human who asks stands in the WHERE.
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 import sqlalchemy as sa
 
 from tenure.board import tables
 from tenure.board.board import Board
-from tenure.board.database import Tx
+from tenure.board.database import CLOCK, Tx
 from tenure.board.refused import Refused
 from tenure.board.secrets import Kind, digest, well_spelled
 from tenure.rules import endpoints as rules
@@ -88,21 +89,15 @@ class Worker(NamedTuple):
 
 def human_by_token(tx: Tx, board: Board, token: str) -> Human:
     """The human whose token for REST and the command line this is. Raises Refused."""
-    table, humans = tables.tokens, tables.humans
-    row = _by_secret(tx, table, humans, token, "human", humans.c.id, humans.c.name, table.c.revoked)
-    if row.revoked is not None or _over(row):
+    row, _ = _by_secret(tx, "human", token)
+    if row.revoked is not None:
         raise Refused(UNAUTHENTICATED)
-    _seen(tx, table, row)
     return Human(row.id, row.name, "token", row.secret_id)
 
 
 def human_by_session(tx: Tx, board: Board, cookie: str) -> Human:
     """The human who signed in with this session's cookie. Raises Refused."""
-    table, humans = tables.sessions, tables.humans
-    row = _by_secret(tx, table, humans, cookie, "session", humans.c.id, humans.c.name)
-    if _over(row):
-        raise Refused(UNAUTHENTICATED)
-    _seen(tx, table, row)
+    row, _ = _by_secret(tx, "session", cookie)
     return Human(row.id, row.name, "session", row.secret_id, digest(f"csrf:{cookie}"))
 
 
@@ -111,12 +106,10 @@ def worker_by_credential(tx: Tx, board: Board, credential: str, slug: str | None
 
     In a transaction that writes, the endpoint can't be ended before the commit.
     """
-    table, endpoints = tables.credentials, tables.endpoints
-    row = _by_secret(tx, table, endpoints, credential, "endpoint", *ENDPOINT, keep=True)
-    found = endpoint_from(row, row.now)
-    if _over(row) or found.state != "active" or slug not in (None, found.slug):
+    row, now = _by_secret(tx, "endpoint", credential)
+    found = endpoint_from(row, now)
+    if found.state != "active" or slug not in (None, found.slug):
         raise Refused(UNAUTHENTICATED)
-    _seen(tx, table, row)
     return Worker(found, row.secret_id)
 
 
@@ -125,16 +118,10 @@ def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False, end: bool
 
     lock: others may not change or end it until the commit; end: nor may its workers' calls go on meanwhile.
     """
-    table = tables.endpoints
-    statement = sa.select(*ENDPOINT, tx.clock().label("now")).where(
-        sa.or_(table.c.slug == ref, table.c.id == ref), table.c.human == human.id
-    )
-    if lock or end:
-        statement = tx.locked(statement, table, how="end" if end else "edit")
-    row = tx.one(statement) if storable(ref) else None
+    row = tx.one(_endpoint_of(tx.postgres, lock, end), {"ref": ref, "human": human.id}) if storable(ref) else None
     if row is None:
         raise Refused(MISSING)
-    return endpoint_from(row, tx.now() if lock or end else row.now)
+    return endpoint_from(row, tx.now() if lock or end else tx.at(row.now))
 
 
 def writable(endpoint: Endpoint, now: int) -> None:
@@ -173,30 +160,58 @@ def endpoint_from(row: sa.Row[Any], now: int) -> Endpoint:
     )
 
 
-def _by_secret(
-    tx: Tx, table: sa.Table, owner: sa.Table, secret: str, kind: Kind, *columns: Any, keep: bool = False
-) -> sa.Row[Any]:
-    """The row of a secret and its owner; `keep`: where this may write, the owner stays as it is until the commit."""
+# --- the statements, each built once: to build one takes longer than to run it ------------------------------
+
+
+@cache
+def _endpoint_of(postgres: bool, lock: bool, end: bool) -> sa.Select[Any]:
+    table = tables.endpoints
+    mine = sa.select(*ENDPOINT, _clock(postgres)).where(
+        sa.or_(table.c.slug == sa.bindparam("ref"), table.c.id == sa.bindparam("ref")),
+        table.c.human == sa.bindparam("human"),
+    )
+    return mine.with_for_update(key_share=not end, of=table) if postgres and (lock or end) else mine
+
+
+@cache
+def _find(kind: Kind, postgres: bool, writes: bool) -> sa.Select[Any]:
+    """The row of a secret of this kind, with its owner."""
+    table, owner, columns = _WAYS[kind]
+    of_secret = (table.c[name].label(f"secret_{name}") for name in ("id", "expires", "seen"))
+    find = sa.select(*columns, *of_secret, _clock(postgres)).select_from(table).join(owner)
+    find = find.where(table.c.hash == sa.bindparam("digest"))
+    if kind == "endpoint" and postgres and writes:
+        find = find.with_for_update(read=True, key_share=True, of=owner)  # it is not to end before the commit
+    return find
+
+
+def _clock(postgres: bool) -> sa.ColumnElement[int]:
+    return (CLOCK if postgres else sa.literal_column("0", sa.BigInteger)).label("now")
+
+
+_NAMED: Final = (tables.humans.c.id, tables.humans.c.name)
+_WAYS: Final[dict[Kind, tuple[sa.Table, sa.Table, tuple[Any, ...]]]] = {
+    "human": (tables.tokens, tables.humans, (*_NAMED, tables.tokens.c.revoked)),
+    "session": (tables.sessions, tables.humans, _NAMED),
+    "endpoint": (tables.credentials, tables.endpoints, ENDPOINT),
+}
+
+
+def _by_secret(tx: Tx, kind: Kind, secret: str) -> tuple[sa.Row[Any], int]:
+    """The row of a secret that is valid, with its owner, and the time. Raises Refused."""
     if not well_spelled(secret, kind):
         raise Refused(UNAUTHENTICATED)
-    of_secret = (table.c[name].label(f"secret_{name}") for name in ("id", "expires", "seen"))
-    statement = sa.select(*columns, *of_secret, tx.clock().label("now")).select_from(table).join(owner)
-    if keep and tx.writes:
-        statement = tx.locked(statement, owner, how="keep")
-    row = tx.one(statement.where(table.c.hash == digest(secret)))
-    if row is None:
+    row = tx.one(_find(kind, tx.postgres, tx.writes), {"digest": digest(secret)})
+    now = tx.at(row.now) if row is not None else 0
+    if row is None or (row.secret_expires is not None and now >= row.secret_expires):
         raise Refused(UNAUTHENTICATED)
-    return row
+    if tx.writes and (row.secret_seen is None or now - row.secret_seen >= SEEN_MS):
+        _see(tx, _WAYS[kind][0], row.secret_id, now)
+    return row, now
 
 
-def _over(row: sa.Row[Any]) -> bool:
-    return row.secret_expires is not None and row.now >= row.secret_expires
-
-
-def _seen(tx: Tx, table: sa.Table, row: sa.Row[Any]) -> None:
-    """Write down that it was used: now and then, where this may write, and only if no other call is just doing so."""
-    if not tx.writes or (row.secret_seen is not None and row.now - row.secret_seen < SEEN_MS):
-        return
+def _see(tx: Tx, table: sa.Table, secret_id: str, now: int) -> None:
+    """Write down when it was used, unless another call is just doing so."""
     same = table.alias()
-    free = tx.locked(sa.select(same.c.id).where(same.c.id == row.secret_id), skip=True, how="edit").scalar_subquery()
-    tx.execute(sa.update(table).where(table.c.id == free).values(seen=row.now))
+    free = tx.locked(sa.select(same.c.id).where(same.c.id == secret_id), skip=True, how="edit").scalar_subquery()
+    tx.execute(sa.update(table).where(table.c.id == free).values(seen=now))

@@ -59,9 +59,9 @@ class Tx:
             return int(self.execute(_CLOCK).scalar_one()) + self.offset_ms()
         return time.time_ns() // 1_000_000 + self.offset_ms()  # SQLite has no other clock than its machine's
 
-    def clock(self) -> sa.ColumnElement[int]:
-        """`now` as a column, for a statement that is to bring it along: one round trip less."""
-        return _CLOCK_COLUMN + self.offset_ms() if self.postgres else sa.literal(self.now(), sa.BigInteger)
+    def at(self, clock: int) -> int:
+        """`now` as of a statement that read `CLOCK`, which is of PostgreSQL alone: one round trip less."""
+        return clock + self.offset_ms() if self.postgres else self.now()
 
     def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
         """Run one statement; a list of parameters runs it once for each."""
@@ -100,10 +100,8 @@ class Tx:
         return statement.with_for_update(read=how == "keep", key_share=how != "end", skip_locked=skip, of=of)
 
 
-_CLOCK_COLUMN: Final = sa.literal_column(
-    "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)", sa.BigInteger
-)
-_CLOCK: Final = sa.select(_CLOCK_COLUMN)
+CLOCK: Final = sa.literal_column("CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)", sa.BigInteger)
+_CLOCK: Final = sa.select(CLOCK)
 _NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', :payload)")
 
 
