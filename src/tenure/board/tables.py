@@ -262,6 +262,7 @@ claims = sa.Table(
     # `expires` stands in no index, so that heartbeats stay cheap; the reaper reads this one, and it is small.
     _partial("uq_claims_open", "todo", where="ended IS NULL", unique=True),
     _partial("ix_claims_held", "endpoint", "worker", where="ended IS NULL"),
+    _partial("ix_claims_lapsed", "ended", where="\"end\" = 'lapsed'"),  # how many did lately is asked by /metrics
     postgresql_with={"fillfactor": "80"},
 )  # fmt: skip
 notes = sa.Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from importlib.resources import files
 from typing import Final
 
@@ -29,6 +30,19 @@ def upgrade(database: Database) -> list[str]:
 def missing(database: Database) -> list[str]:
     """The steps that `upgrade` would run."""
     return database.reading(_missing)
+
+
+def sql(database: Database) -> str:
+    """The SQL that `upgrade` would run; empty where nothing is missing."""
+    steps = missing(database)
+    if not steps:
+        return ""
+    config = _config()
+    config.attributes["dialect"] = "postgresql" if database.postgres else "sqlite"
+    config.output_buffer = io.StringIO()
+    before = ScriptDirectory.from_config(config).get_revision(steps[0]).down_revision or "base"
+    command.upgrade(config, f"{before}:head", sql=True)
+    return str(config.output_buffer.getvalue())
 
 
 def upgrade_in(tx: Tx) -> list[str]:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tenure.board.board import Board
 from tenure.board.database import Tx
+from tenure.board.readings import readings
 from tenure.board.refused import Refused
 from tenure.doors.rest import answers, reading
 from tenure.rules.refusal import MISSING, Refusal
@@ -51,6 +52,7 @@ class Health:
             raise Refused(MISSING)
         if not hmac.compare_digest(reading.bearer(request).encode(), self._token.encode()):
             raise Refused(Refusal("unauthenticated", "This needs the token of TENURE_METRICS_TOKEN."))
+        self._metrics.looked(await self._board.database.read(readings))
         return Response(self._metrics.told(), media_type=CONTENT_TYPE)
 
     async def _ready(self) -> None:

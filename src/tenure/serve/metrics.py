@@ -8,6 +8,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import generate_latest
 
+from tenure.board.readings import Readings
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -32,10 +34,29 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._todos = Gauge(
+            "tenure_todos", "Live todos of all humans; waiting: for their time, or for others.", ("state",),
+            registry=self.registry,
+        )  # fmt: skip
+        self._oldest = Gauge(
+            "tenure_oldest_ready_todo_seconds", "How long the oldest ready todo has waited.", registry=self.registry
+        )
+        self._today = Gauge(
+            "tenure_last_day", "What went wrong in the last 24 hours.", ("what",), registry=self.registry
+        )
+
     def answered(self, door: str, method: str, status: int, seconds: float) -> None:
         """Count one request."""
         self._answers.labels(door, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(door).observe(seconds)
+
+    def looked(self, found: Readings) -> None:
+        """What a scrape found in the board's database; every server of a board tells the same."""
+        for state in ("ready", "waiting", "claimed", "lapsed", "retrying"):
+            self._todos.labels(state).set(getattr(found, state))
+        self._oldest.set(found.oldest_seconds)
+        for what in ("dead", "lapses", "skipped_slots"):
+            self._today.labels(what).set(getattr(found, f"{what}_today"))
 
     def gauge(self, name: str, text: str, now: Callable[[], float]) -> None:
         """Show a number that is looked up at each scrape."""

@@ -1,12 +1,14 @@
-"""`tenure db`: the tables of a store that keeps some."""
+"""`tenure db`: the tables of a store that keeps some, and of a board."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from tenure.doors.cli import boards
 from tenure.doors.cli.access import Access, missing_file, no_file, store_options, with_store
 from tenure.doors.cli.output import put, put_json, say
 from tenure.doors.cli.texts import CONTEXT, exits
@@ -19,19 +21,23 @@ NOTHING = 5
 
 @click.group(context_settings=CONTEXT)
 def db() -> None:
-    """Plan, upgrade and check the tables of a store."""
+    """Plan, upgrade, check and back up the tables of a store, or with --database of a board."""
 
 
 store_options(db)
+board_option = click.option("--database", metavar="URL", help="The database of a board, instead of a store.")
 
 
 @db.command(
     context_settings=CONTEXT,
     epilog=exits(0, 1, 2, 5, 130, _0="there is something to apply", _5="nothing to apply"),
 )
+@board_option
 @with_store
-def plan(access: Access) -> int:
+def plan(access: Access, database: str | None) -> int:
     """Show the SQL that `tenure db upgrade` would run. Nothing is changed."""
+    if database is not None:
+        return boards.plan(database, access.as_json)
 
     async def ask(store: KeepsSchema) -> Sequence[Migration]:
         return await store.plan()
@@ -47,9 +53,12 @@ def plan(access: Access) -> int:
 
 
 @db.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 5, 130, _0="applied", _5="nothing to apply"))
+@board_option
 @with_store
-def upgrade(access: Access) -> int:
-    """Make the tables, or bring them up to date. Instances do it themselves when they start, unless told not to."""
+def upgrade(access: Access, database: str | None) -> int:
+    """Make the tables, or bring them up to date. Instances and boards do it when they start, unless told not to."""
+    if database is not None:
+        return boards.upgrade(database, access.as_json)
 
     async def ask(store: KeepsSchema) -> Sequence[Migration]:
         return await store.upgrade()
@@ -70,9 +79,12 @@ def upgrade(access: Access) -> int:
         _0="all is well", _1="something is wrong", _3="the store's file does not exist", _5="there are no tables",
     ),
 )  # fmt: skip
+@board_option
 @with_store
-def check(access: Access) -> int:
+def check(access: Access, database: str | None) -> int:
     """Look whether the tables are there, whole, of the right version and allowed. Nothing is changed."""
+    if database is not None:
+        return boards.check(database, access.as_json)
     from tenure.errors import NotFound
 
     async def ask(store: KeepsSchema) -> Sequence[str]:
@@ -92,6 +104,15 @@ def check(access: Access) -> int:
         for one in faults or (f"ok: the tables of {app.store_url} are whole, and as this version needs them",):
             put(one)
     return 1 if faults else 0
+
+
+@db.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 130, _3="there is no such file"))
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@board_option
+@with_store
+def backup(access: Access, database: str | None, file: Path) -> int:
+    """Copy a SQLite database whole to FILE, a store's or a board's, while it is used. Nothing is overwritten."""
+    return boards.backup(database or access.application().store_url, file, access.as_json)
 
 
 def _end(access: Access, found: Sequence[Migration] | None) -> int:

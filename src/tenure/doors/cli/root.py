@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "job": ("job", "job", "List, show, pause, resume and trigger jobs; ask why."),
     "runs": ("runs", "runs", "List and show runs, draw their timeline, follow new ones."),
     "instance": ("instance", "instance", "List the instances that share a store."),
-    "db": ("db", "db", "Plan, upgrade and check the tables of a store."),
+    "db": ("db", "db", "Plan, upgrade, check and back up the tables of a store or board."),
     "board": ("board", "board", "Serve the board: todos, endpoints and the web page."),
     "auth": ("auth", "auth", "Sign in to a board, sign out, and show as whom."),
     "endpoint": ("endpoint", "endpoint", "Vend endpoints to agents and workers; edit and revoke them."),

@@ -365,6 +365,14 @@ def upgrade() -> None:
         postgresql_with={"fillfactor": "80"},
     )
     op.create_index(
+        "ix_claims_lapsed",
+        "claims",
+        ["ended"],
+        unique=False,
+        postgresql_where=sa.text("\"end\" = 'lapsed'"),
+        sqlite_where=sa.text("\"end\" = 'lapsed'"),
+    )
+    op.create_index(
         "ix_claims_held",
         "claims",
         ["endpoint", "worker"],

@@ -1,0 +1,67 @@
+"""`tenure db --database`: a board's tables planned, made, checked, and copied while they are used."""
+
+import sqlite3
+
+import pytest
+from click.testing import CliRunner
+
+from tenure.doors.cli.root import cli as root
+
+
+@pytest.fixture
+def typed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*words, code=0):
+        result = CliRunner().invoke(root, list(words))
+        assert "Traceback" not in result.stderr, result.stderr
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+def test_b50_the_boards_tables_are_planned_made_and_checked(typed, empty_url):
+    """The SQL is shown and changes nothing; upgrade makes the tables; after that nothing is missing."""
+    typed("db", "upgrade", "--database", empty_url) if empty_url.startswith("sqlite") else None
+    if empty_url.startswith("postgres"):
+        planned = typed("db", "plan", "--database", empty_url).stdout
+        assert "CREATE TABLE todos" in planned
+        assert typed("db", "check", "--database", empty_url, code=1).stdout.startswith("step 0001 is missing")
+        assert typed("db", "upgrade", "--database", empty_url).stdout == "0001 applied\n"
+    typed("db", "plan", "--database", empty_url, code=5)
+    typed("db", "upgrade", "--database", empty_url, code=5)
+    assert typed("db", "check", "--database", empty_url).stdout.startswith("ok: ")
+
+
+def test_b50_no_file_is_made_by_looking(typed, tmp_path):
+    """plan and check of a file that is not there: exit 3, and it still is not there."""
+    for command in ("plan", "check"):
+        typed("db", command, "--database", f"sqlite:///{tmp_path}/none.db", code=3)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_backup_is_whole_while_it_is_written_to(typed, tmp_path):
+    """A copy of a database with an open writer: it holds what was committed; nothing is overwritten."""
+    source, copy = tmp_path / "a.db", tmp_path / "b.db"
+    with sqlite3.connect(source) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE t (x)")
+        writer.execute("INSERT INTO t VALUES (1)")
+        writer.commit()
+        writer.execute("INSERT INTO t VALUES (2)")
+        typed("db", "backup", str(copy), "--database", f"sqlite:///{source}")
+        typed("db", "backup", str(copy), "--database", f"sqlite:///{source}", code=2)
+    writer.close()
+    reader = sqlite3.connect(copy)
+    assert reader.execute("SELECT x FROM t").fetchall() == [(1,)]
+    reader.close()
+
+
+def test_a_backup_of_what_is_no_file_says_what_to_use(typed, tmp_path):
+    """PostgreSQL has pg_dump; a file that is not there is exit 3."""
+    refused = typed("db", "backup", "x.db", "--database", "postgresql://alice:secret@localhost/x", code=2)
+    assert "pg_dump" in refused.stderr
+    assert "secret" not in refused.stderr
+    typed("db", "backup", "x.db", "--store", f"sqlite:///{tmp_path}/none.db", code=3)
