@@ -46,25 +46,30 @@ async def client_of(url, credential, generation="handshake", **options):
 
 
 @contextlib.asynccontextmanager
-async def serving(board, port=0):
-    """Serve the door of this board until the block ends; it drains first, as a server that is told to stop."""
-    door = mcp_app(board)
+async def on_port(app, drain, port=0):
+    """Serve an ASGI app on loopback until the block ends; drained first, as by a server that is told to stop."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
-        config = uvicorn.Config(door, lifespan="off", log_level="error", timeout_graceful_shutdown=5)
-        server = uvicorn.Server(config)
-        await board.open()
-        try:
-            async with door.open():
-                task = asyncio.create_task(server.serve(sockets=[listener]))
-                await until(lambda: server.started, 10)
-                yield Served(board, door, listener.getsockname()[1])
-                door.drain()
-                server.should_exit = True
-                await task
-        finally:
-            await board.notices.close()
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="error", timeout_graceful_shutdown=5))
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await until(lambda: server.started, 30)
+        yield listener.getsockname()[1]
+        drain()
+        server.should_exit = True
+        await task
+
+
+@contextlib.asynccontextmanager
+async def serving(board, port=0):
+    """Serve the MCP door of this board until the block ends."""
+    door = mcp_app(board)
+    await board.open()
+    try:
+        async with door.open(), on_port(door, door.drain, port) as found:
+            yield Served(board, door, found)
+    finally:
+        await board.notices.close()
 
 
 async def until(holds, seconds=2.0):

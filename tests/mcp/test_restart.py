@@ -118,7 +118,7 @@ async def test_restart_under_live_streams_and_waiting_calls_loses_nothing(board,
 
 
 @pytest.mark.servers
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 async def test_kill_9_of_one_server_loses_no_claim(board, board_url, generation):
     """What was granted before is held after, by the next server's word."""
     vended = board.write(endpoints.vend, board.alice, name="worker")
