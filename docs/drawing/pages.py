@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from drawing import races, scenes, states, tables
+from drawing import doors, races, scenes, states, tables
 
 DRAWINGS: Final[dict[str, Callable[[], str]]] = {
     "states of a run": states.diagram,
@@ -27,6 +27,8 @@ DRAWINGS: Final[dict[str, Callable[[], str]]] = {
     "gaps and overlaps": tables.choices,
     "endings": tables.endings,
     "events": tables.events,
+    "routes": doors.routes,
+    "verbs": doors.verbs,
 }
 
 _DRAWN: Final = re.compile(r"(<!-- drawn: (?P<name>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)
