@@ -52,11 +52,12 @@ def agree(table, kills):
         names = [fleet.start() for _ in range(3)]
         fleet.registered(3)
         for _ in range(kills):
+            fleet.news("begin")
             time.sleep(chance.uniform(0.05, 0.3))
             name = names.pop(chance.randrange(3))
             fleet.kill(name)
             names.append(fleet.start())
-        time.sleep(1.5)
+        fleet.news("end")
         for name in names:
             fleet.kill(name)
         recorded = {(run.key, run.attempts[-1].number) for run in fleet.runs() if run.status == "success"}

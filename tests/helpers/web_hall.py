@@ -20,6 +20,10 @@ class Site:
     def __init__(self, board, app, url, doors):
         self.board, self.app, self.url, self._doors = board, app, url, doors
 
+    def cut_streams(self):
+        """End the streams that are open, as a server does before it stops; new ones end at once."""
+        self.board.notices._loop.call_soon_threadsafe(self._doors.web.state.live.close)
+
     def own_runs(self, owned):
         """Give the runs owners, as those of schedules have: `owned(human)` gives the names of their jobs."""
         sources = self._doors.web.state.sources

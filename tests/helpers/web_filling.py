@@ -1,0 +1,142 @@
+"""A board and a store of runs with something of everything in them, for whoever looks at pages."""
+
+import json
+from typing import NamedTuple
+
+from tenure.board import access, claims, endpoints, friends, humans, schedules, shapes, todos, webhooks
+from tenure.rules import commands as c
+from tenure.rules.schedule import cron, every
+from tenure.rules.todo_content import NewTodo
+
+HOUR = 3_600_000
+
+
+class Filled(NamedTuple):
+    """What is there: paths of pages by name."""
+
+    paths: dict
+    job: str
+
+
+def fill(site):
+    """Fill it."""
+    slug, todo, schedule = _board(site)
+    slot = _runs(site)
+    job = "/runs/runs/job?name=tick"
+    return Filled(
+        {
+            "overview": "/",
+            "board": "/board",
+            "todo": f"/todos/{todo}",
+            "endpoints": "/endpoints",
+            "endpoint": f"/endpoints/{slug}",
+            "wizard": "/endpoints/new",
+            "runs": "/runs/runs",
+            "job": f"{job}&at=now-30s",
+            "run": f"/runs/runs/run?name=tick&slot={slot}",
+            "schedules": "/schedules",
+            "schedule": f"/schedules/{schedule}",
+            "friends": "/friends",
+            "activity": "/activity",
+            "settings": "/settings",
+            "missing": "/no/such/page",
+        },
+        job,
+    )
+
+
+def _board(site):
+    board, alice = site.board, site.board.alice
+    now = board.read(lambda tx, _: tx.now())
+    made = board.write(
+        endpoints.vend, alice, name="reviewer", agent="Rosie", queues=["reviews", "inbox"], default_lease=1800,
+        expires=now + 20 * HOUR,
+    )  # fmt: skip
+    triage = board.write(endpoints.vend, alice, name="triage bot", verbs=["claim_next", "complete", "release"])
+    old = board.write(endpoints.vend, alice, name="last year's")
+    for number in range(12):
+        new = NewTodo(
+            f"Review change {552 + number}: leases of a fleet far from home", "reviews",
+            body="Read *the diff* and say what it breaks.", payload={"change": 552 + number}, priority=number % 3,
+        )  # fmt: skip
+        board.write(todos.create, alice, made.endpoint, new)
+    for number in range(3):
+        later = NewTodo(f"Sort the mail of day {number + 1}", not_before=now + (number + 1) * HOUR)
+        board.write(todos.create, alice, triage.endpoint, later)
+    board.write(todos.create, alice, old.endpoint, NewTodo("Left over from last year"))
+    worker = board.write(lambda tx, board: access.worker_by_credential(tx, board, made.credential.reveal()))
+    granted = board.write(claims.claim_next, worker, shapes.Next(max=7, worker_label="laptop-1")).granted
+    held = [(one.todo.summary.id, one.lease.token.reveal()) for one in granted]
+    board.write(claims.complete, worker, [shapes.Completion(*one, {"verdict": "fine"}) for one in held[:2]])
+    board.write(claims.fail, worker, [shapes.Failing(*held[2], "the linter crashed")])
+    taken = held[3][0]
+    board.write(todos.board_claim, alice, taken)
+    board.write(claims.complete, worker, [shapes.Completion(*held[3], {"verdict": "came late"})])
+    board.write(todos.add_note, alice, taken, "I finish this one by hand.")
+    board.write(endpoints.revoke, alice, old.endpoint.slug)
+    board.write(webhooks.create, alice, name="ci", ref=made.endpoint.slug)
+    raw = {"expression": "30 2 * * *", "tz": "Europe/Berlin", "title": "Nightly review of {slot:%Y-%m-%d}"}
+    schedule = board.write(schedules.add, alice, made.endpoint.slug, "nightly", raw).id
+    code = board.read(humans.friend_code, alice)
+    board.write(friends.request, board.charlie, code, queues=["reviews"], verbs=["claim_next", "heartbeat", "complete"],
+                reason="My reviewer is idle at night.")  # fmt: skip
+    mine = board.write(friends.request, alice, board.read(humans.friend_code, board.bob), queues=["builds"],
+                       verbs=["claim_next", "complete"])  # fmt: skip
+    board.write(friends.approve, board.bob, mine.id, agent="builder")
+    return made.endpoint.slug, taken, schedule
+
+
+class Store:
+    """The site's store of runs, written to as instances would."""
+
+    def __init__(self, site):
+        self.site, self._number, self.jobs = site, 0, {}
+
+    def now(self):
+        return self.site.app.ask_now(lambda records: records.now())
+
+    def tell(self, job, command):
+        return self.site.app.ask_now(lambda records: records.ledger.ask_one(job, command)).answer
+
+    def claim(self, name, slot, runner, reason="schedule", request=""):
+        """Claim a run of a job that is known; its token."""
+        self._number += 1
+        job = self.jobs[name]
+        claim = c.Claim(
+            slot, f"{self._number:032x}", runner, job.lease_ms, job.max_attempts, 24 * HOUR, job.overlap,
+            reason, reason != "takeover", request,
+        )  # fmt: skip
+        return self.tell(name, claim).token
+
+    def ran(self, name, slot, runner, error=None):
+        """A whole run."""
+        token = self.claim(name, slot, runner)
+        status = "failed" if error else "success"
+        self.tell(name, c.Finish(slot, token, status, "", {"lines": 42}, error))
+
+
+def _runs(site):
+    store = Store(site)
+    now = store.now()
+    store.jobs["tick"] = site.tell_job("tick", every(10_000))
+    store.jobs["report"] = site.tell_job("report", cron("30 2 * * *", "Europe/Berlin"), catch_up="1h")
+    site.tell_job("cleanup", cron("*/15 * * * *", "Europe/Berlin"))
+    site.tell_job("by-hand")
+    base = now // 10_000 * 10_000
+    for back in range(30, 1, -1):
+        failed = ("ValueError", "the upstream said no", "Traceback …") if back in (2, 5, 17) else None
+        store.ran("tick", base - back * 10_000, f"api-{1 + back % 3}", failed)
+    store.claim("tick", base, "api-2")
+    site.app.pause("cleanup")
+    page = {"host": "web", "pid": 7, "version": "0.1.0", "started": now - HOUR, "seen": now, "offset_ms": -12,
+            "jobs": ["tick", "report", "cleanup"], "running": [], "backups": 1, "reasons": []}  # fmt: skip
+    _instance(site, "api-1", page)
+    _instance(site, "api-2", {**page, "offset_ms": 1400, "seen": now - 60_000})
+    return base - 20_000
+
+
+def _instance(site, name, page):
+    from tenure.stores.contract import Change
+
+    change = Change(f"instance:{name}", 0, json.dumps(page).encode())
+    site.app.ask_now(lambda records: records.store.commit([change]))
