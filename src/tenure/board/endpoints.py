@@ -12,15 +12,7 @@ from typing import Any, Final, NamedTuple
 import sqlalchemy as sa
 
 from tenure.board import audit, tables, vending
-from tenure.board.access import (
-    ENDPOINT,
-    Endpoint,
-    Human,
-    Worker,
-    endpoint_from,
-    endpoint_of,
-    writable,
-)
+from tenure.board.access import ENDPOINT, Endpoint, Human, Worker, endpoint_from, endpoint_of, writable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
@@ -28,6 +20,7 @@ from tenure.board.secrets import Secret
 from tenure.board.telling import verb
 from tenure.rules import bounds, presence
 from tenure.rules import endpoints as rules
+from tenure.rules.instant import iso, span_words
 from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
 
 STALE: Final = Refusal(
@@ -122,7 +115,8 @@ def edit_lease(
 def set_display_name(tx: Tx, board: Board, human: Human, ref: str, name: str) -> Endpoint:
     """Another name for people; the slug stays."""
     endpoint, now = to_edit(tx, human, ref)
-    return _edit(tx, human, endpoint, now, "rename", name=granted(rules.label(name, "name")))
+    label = granted(rules.label(name, "name"))
+    return _edit(tx, human, endpoint, now, f"is called {label}", name=label)
 
 
 def set_era(tx: Tx, board: Board, human: Human, ref: str, era: rules.Era | None) -> Endpoint:
@@ -130,7 +124,7 @@ def set_era(tx: Tx, board: Board, human: Human, ref: str, era: rules.Era | None)
     endpoint, now = to_edit(tx, human, ref)
     if era not in (None, *rules.ERAS):
         raise Refused(invalid("mcp_era", f"must be one of {', '.join(rules.ERAS)}, or null for the server's."))
-    return _edit(tx, human, endpoint, now, "edit", tell=True, mcp_era=era)
+    return _edit(tx, human, endpoint, now, f"speaks MCP as {era or 'the server does'}", tell=True, mcp_era=era)
 
 
 def set_presence(
@@ -144,7 +138,8 @@ def set_presence(
         raise Refused(invalid("for", "must be a whole number of seconds, 1 or more, of ten years at most."))
     asked = None if seconds is None else seconds * 1000
     until = presence.override_until(asked, endpoint.shift, now) if value else None
-    return _edit(tx, human, endpoint, now, "presence", override=value, override_until=until)
+    told = f"is {value} {_until(until)}" if value else "is in and out by its shift"
+    return _edit(tx, human, endpoint, now, told, override=value, override_until=until)
 
 
 def set_shift(tx: Tx, board: Board, human: Human, ref: str, shift: str | None) -> Endpoint:
@@ -153,7 +148,8 @@ def set_shift(tx: Tx, board: Board, human: Human, ref: str, shift: str | None) -
     if shift is not None:
         shift = " ".join(shift.split())
         granted(presence.read_shift(shift))
-    return _edit(tx, human, endpoint, now, "shift", shift=shift, override=None, override_until=None)
+    told = f"has the shift {shift}" if shift else "has no shift"
+    return _edit(tx, human, endpoint, now, told, shift=shift, override=None, override_until=None)
 
 
 def rotate(tx: Tx, board: Board, human: Human, ref: str, overlap_seconds: int = 0) -> Vended:
@@ -170,7 +166,7 @@ def rotate(tx: Tx, board: Board, human: Human, ref: str, overlap_seconds: int = 
     credential = vending.mint(tx, endpoint, now)
     told = f"credential of {endpoint.slug} rotated; the one before is valid for another {overlap_seconds} s"
     audit.write(tx, human.id, human, "rotate", ("endpoint", endpoint.id), told, now)
-    return Vended(_edited(tx, endpoint, now), credential)
+    return Vended(_edited(tx, endpoint), credential)
 
 
 def revoke(tx: Tx, board: Board, human: Human, ref: str) -> Endpoint:
@@ -204,14 +200,14 @@ def clock_in(tx: Tx, board: Board, worker: Worker, seconds: object = None) -> En
     """Be in, for an hour or as long as asked, eight hours at most, until the shift's next boundary at most (B36)."""
     endpoint, now = locked_own(tx, worker)
     until = presence.override_until(granted(presence.clock_in_ms(seconds)), endpoint.shift, now)
-    return _edit(tx, worker, endpoint, now, "", override="in", override_until=until)
+    return _edit(tx, worker, endpoint, now, None, override="in", override_until=until)
 
 
 def clock_out(tx: Tx, board: Board, worker: Worker) -> Endpoint:
     """Be out until the shift's next boundary, or until clocked in."""
     endpoint, now = locked_own(tx, worker)
     until = presence.override_until(None, endpoint.shift, now)
-    return _edit(tx, worker, endpoint, now, "", override="out", override_until=until)
+    return _edit(tx, worker, endpoint, now, None, override="out", override_until=until)
 
 
 # --- common -----------------------------------------------------------------------------------------------
@@ -240,31 +236,32 @@ def locked_own(tx: Tx, worker: Worker) -> tuple[Endpoint, int]:
 
 def _set_lease(tx: Tx, actor: Human | Worker, endpoint: Endpoint, value: object, now: int) -> Endpoint:
     lease = granted(rules.default_lease(value))
-    return _edit(tx, actor, endpoint, now, "edit", tell=True, default_lease_ttl_seconds=lease)
+    seconds, whose = rules.effective(lease)
+    told = f"has the default lease {span_words(seconds * 1000)}" + (" of the server" if whose == "server" else "")
+    return _edit(tx, actor, endpoint, now, told, tell=True, default_lease_ttl_seconds=lease)
 
 
 def _edit(
-    tx: Tx, actor: Human | Worker, endpoint: Endpoint, now: int, action: str, *, tell: bool = False, **values: Any
+    tx: Tx, actor: Human | Worker, endpoint: Endpoint, now: int, told: str | None, *, tell: bool = False, **values: Any
 ) -> Endpoint:
     """Store the values; what is stored already changes nothing and tells nobody (B30).
 
-    action: for the audit, "" for none; tell: what agents read of the endpoint is another text now.
+    told: what the audit says, None for nothing; tell: what agents read of the endpoint is another text now.
     """
     changed = {name: value for name, value in values.items() if getattr(endpoint, name) != value}
     if not changed:
         return endpoint
-    if action:
-        told = "; ".join(f"{name} {_told(getattr(endpoint, name))} → {_told(value)}" for name, value in changed.items())
-        summary = f"endpoint {endpoint.slug}: {told}"
-        audit.write(tx, endpoint.human, actor, action, ("endpoint", endpoint.id), summary, now)
+    if told is not None:
+        summary = f"endpoint {endpoint.slug} {told}"
+        audit.write(tx, endpoint.human, actor, "edit", ("endpoint", endpoint.id), summary, now)
     if tell:
         tx.notify("endpoint", endpoint.id)
     if "override" in changed or "shift" in changed:
         tx.notify("todo", endpoint.id)  # who waits may have come in
-    return _edited(tx, endpoint, now, **changed)
+    return _edited(tx, endpoint, **changed)
 
 
-def _edited(tx: Tx, endpoint: Endpoint, now: int, **changed: Any) -> Endpoint:
+def _edited(tx: Tx, endpoint: Endpoint, **changed: Any) -> Endpoint:
     table = tables.endpoints
     revision = endpoint.revision + 1
     tx.execute(sa.update(table).where(table.c.id == endpoint.id).values(revision=revision, **changed))
@@ -272,5 +269,5 @@ def _edited(tx: Tx, endpoint: Endpoint, now: int, **changed: Any) -> Endpoint:
     return endpoint._replace(revision=revision, **changed)
 
 
-def _told(value: object) -> str:
-    return "default" if value is None else str(value)
+def _until(time: int | None) -> str:
+    return f"until {iso(time)}" if time is not None else "until that is changed"
