@@ -51,7 +51,7 @@ class Site:
             origins += [f"{public.scheme}://{name}:{public.port}" for name in LOOPBACK]
         self.metrics = Metrics()
         self.rest = rest_app(board, version("tenure"), origins)
-        self.work, self.mcp, self.web = WorkDoor(board, origins), mcp_app(board), web_app(board, sources)
+        self.work, self.mcp, self.web = WorkDoor(board, origins), mcp_app(board, hosts), web_app(board, sources)
         health = Health(board, self.metrics, metrics_token, lambda: self.draining)
         doors: dict[str, ASGIApp] = {
             "api": self.rest,

@@ -6,14 +6,19 @@ It knows the use cases of `board` and the spelling of `doors/wire`, and no rule.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tenure.board.board import Board
 from tenure.doors.mcp.door import Door
 
 __all__ = ["Door", "mcp_app"]
 
 
-def mcp_app(board: Board) -> Door:
-    """The ASGI app of `/mcp/{slug}`. Serve it inside `async with app.open():`, `app.drain()` it before the end."""
+def mcp_app(board: Board, hosts: Collection[str] = ()) -> Door:
+    """The ASGI app of `/mcp/{slug}`. Serve it inside `async with app.open():`, `app.drain()` it before the end.
+
+    hosts: names, beside those of `public_url` and this machine, by which requests may call the board.
+    """
     from importlib.metadata import version
 
-    return Door(board, version("tenure"))
+    return Door(board, version("tenure"), hosts)

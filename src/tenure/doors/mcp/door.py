@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -41,16 +41,16 @@ SESSION: Final = b"mcp-session-id"
 
 _SLUG: Final = re.compile(r".*/mcp/([^/]+)/?")
 _BEARER: Final = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Door:
     """The MCP door of one server. `async with door.open():` around its serving; `drain()` before it stops."""
 
-    def __init__(self, board: Board, version: str) -> None:
+    def __init__(self, board: Board, version: str, hosts: Collection[str]) -> None:
         self._board = board
         self.calls = Calls(board)
-        self._guard = TransportSecurityMiddleware(allowed(board.settings.public_url))
+        self._guard = TransportSecurityMiddleware(allowed(board.settings.public_url, hosts))
         server = tools.server(board, version)
         # What waits is answered by a stream, which tells when its client hangs up; the rest by one JSON body, at less
         # than half the cost.
@@ -147,14 +147,13 @@ class Door:
                 await self._waiting.handle_request(scope, replayed, send)
 
 
-def allowed(public_url: str) -> TransportSecuritySettings:
-    """The hosts and origins that may be named: this machine's own, and the address that the board is known by."""
+def allowed(public_url: str, more: Collection[str]) -> TransportSecuritySettings:
+    """The hosts and origins that may be named: this machine's own, and those that the board is known by."""
     public = urlsplit(public_url)
-    hosts = [*_LOOPBACK, *(f"{host}:*" for host in _LOOPBACK), public.netloc]
-    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts[:-1]]
-    return TransportSecuritySettings(
-        allowed_hosts=hosts, allowed_origins=[*origins, f"{public.scheme}://{public.netloc}"]
-    )
+    names = (*LOOPBACK, public.hostname or "", *more)
+    hosts = [form for name in names for form in (name, f"{name}:*")]
+    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
 
 
 def refusal_response(refusal: Refusal) -> Response:
