@@ -2,8 +2,8 @@
 
 import pytest
 import sqlalchemy as sa
-from board_depth import deepen
 from board_worker import Hands
+from deep_board import deepen
 
 from tenure.board import claims, reaper, todo_rows
 from tenure.board.shapes import Beat, Next
