@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from tenure.errors import StoreUnavailable
+from tenure.proof import planted
 from tenure.proof.chronicle import Chronicle
+from tenure.proof.smallworld import Decide
 from tenure.proof.steps import Step
 from tenure.proof.witness import Witness
 from tenure.rules import commands as c
 from tenure.rules.lease import VALIDITY
+from tenure.rules.runs import decide
 from tenure.scheduler.ledger import Ledger
 from tenure.scheduler.seams import SystemClock
 from tenure.scheduler.storeclock import StoreClock
@@ -103,12 +106,11 @@ def claim(slot: int, token: str, *, create: bool = True) -> c.Claim:
     return c.Claim(slot, token, token[0], LEASE, 3, 60_000, "skip", reason, create)
 
 
-async def story(store: Any, fails: int, way: str) -> tuple[Witness, int]:
+async def story(store: Any, fails: int, way: str, rule: Decide = decide) -> tuple[Witness, int]:
     """A wins and hands over, B takes over and its lease runs out, A takes over and finishes; the next slot is late."""
-    witness = Witness(asyncio.get_running_loop())  # type: ignore[arg-type]
+    witness = Witness(_Seconds(), rule=rule)  # type: ignore[arg-type]
     witness.line = lambda *_: None  # type: ignore[method-assign]
     witness.broken = _raise  # type: ignore[method-assign, assignment]
-    witness.loop = _Seconds()  # type: ignore[assignment]
     calls, clock = [0], [0]
     ways = [Failing(store, calls, clock, fails, way) for _ in "AB"]
     for one in ways:
@@ -190,3 +192,16 @@ def test_the_story_is_held_against_the_laws() -> None:
     assert isinstance(told, Chronicle)
     assert [one.won for one in told.runs.values()] == [3]
     assert told.fence == 3
+
+
+@pytest.mark.parametrize("rule", [planted.won_claim_forgotten, planted.finish_forgotten])
+def test_a_rule_that_forgets_what_it_answered_is_found(rule: Decide) -> None:
+    """Some n whose answer is lost shows it: the story is sharp."""
+    calls = asyncio.run(story(MemoryStore(), 0, ""))[1]
+    broken = []
+    for fails in range(1, calls + 1):
+        try:
+            asyncio.run(story(MemoryStore(), fails, "after", rule))
+        except AssertionError as error:
+            broken.append(str(error))
+    assert broken
