@@ -233,14 +233,13 @@ class Fleet:
         """Hold what processes and store recorded against the laws."""
         self.drain()
         kept = self.ask(self._kept)
-        every = self.options.get("every")
-        lease_ms = span(self.lease)
+        every, beat, lease_ms = self.options.get("every"), self.options.get("heartbeat"), span(self.lease)
         conditions = history.Conditions(
             harmed=self._harmed,
             stood=self._stood,
             every_ms=span(every) if every else None,
             skip=self.options.get("overlap") != "allow",
-            bound_ms=lease_ms + 2 * min(5000, lease_ms // 6),
+            bound_ms=lease_ms + 2 * (span(beat) if beat else min(5000, lease_ms // 6)),
             steady=self.steady,
             keeps=self.keeps,
         )
@@ -248,8 +247,11 @@ class Fleet:
 
     @staticmethod
     async def _kept(records):
-        _, page = await records.page("work")
-        pasts = await records.store.records(DOCUMENT, 0, EVER, ALL)
-        marks = await records.store.marks(DOCUMENT, 0, EVER, ALL)
+        page = None
+        while page is None or page.found.version != (await records.page("work"))[1].found.version:
+            # What a killed process had sent may still land between these reads.
+            _, page = await records.page("work")
+            pasts = await records.store.records(DOCUMENT, 0, EVER, ALL)
+            marks = await records.store.marks(DOCUMENT, 0, EVER, ALL)
         ended = {past.id: past for past in (decode_past(record.body) for record in pasts)}
         return history.Kept(page.found.version, page.job, ended, marks)

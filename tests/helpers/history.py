@@ -35,9 +35,9 @@ class Conditions:
     """What a test did, and so what its history owes nobody.
 
     harmed: processes that were killed, frozen, cut off or stopped; stood: when others were first seen, on the store's
-    clock; every_ms: the job's interval (of a shorter one than a second a busy machine passes slots
-    over, which are superseded then); skip: the job's overlap mode; bound_ms: a takeover's; steady: the store's
-    clock did not step; keeps: it lost nothing that it had acknowledged.
+    clock; every_ms: the job's interval (a busy machine passes slots over where it is under a second); skip: the job's
+    overlap mode; bound_ms: a takeover's; steady: the store's clock did not step; keeps: it lost nothing that it had
+    acknowledged.
     """
 
     harmed: set = field(default_factory=set)
@@ -150,9 +150,7 @@ def recorded(kept, ended, forgotten):
 def begun(lines, attempts):
     """S20. A handler begins for an attempt that was won, by its winner, once."""
     seen = set()
-    for line in lines:
-        if line["what"] != "begin":
-            continue
+    for line in (one for one in lines if one["what"] == "begin"):
         token = line["token"]
         if token in seen:
             breach("S20", f"attempt {line['attempt']} of {line['key']} began twice")
