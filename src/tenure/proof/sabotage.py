@@ -25,7 +25,7 @@ from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.ledger import Ledger
 from tenure.scheduler.run import Holding
 from tenure.scheduler.watchman import Watchman
-from tenure.stores.contract import Change, Outcome, Reading
+from tenure.stores.contract import Change, Outcome
 from tenure.stores.memory import MemoryStore
 
 
@@ -84,16 +84,6 @@ def _as_if_won(commit: Any) -> Any:
         return (Outcome.DONE,) * len(await commit(self, changes, patience))
 
     return done
-
-
-def _sent_when_heard(read: Any) -> Any:
-    """A lease is reckoned from the answer, not from the asking (R26)."""
-
-    async def heard(self: Ledger, *asked: Any) -> tuple[float, Reading]:
-        _, reading = await read(self, *asked)
-        return self.clock.clock.boot(), reading
-
-    return heard
 
 
 def _deaf_to_refusals(beaten: Any) -> Any:
@@ -197,7 +187,7 @@ def _no_limit_to_what_was_written(change_of: Any) -> Any:
 
 
 SABOTAGES: Final = (
-    Sabotage("rules", "a live run is taken over", ("S8",), -1, _rule(planted.live_run_taken_over)),
+    Sabotage("rules", "a live run is taken over", ("S11", "S8"), -1, _rule(planted.live_run_taken_over)),
     Sabotage("rules", "an overlap is ignored", ("I1",), -1, _rule(planted.overlap_ignored)),
     Sabotage("rules", "a superseded slot is started", ("I4", "I5"), -1, _rule(planted.superseded_started)),
     Sabotage("rules", "attempts have no end", ("I6",), -1, _rule(planted.attempts_without_end)),
@@ -209,7 +199,7 @@ SABOTAGES: Final = (
     Sabotage("rules", "lateness is ignored", ("I4",), -1, _rule(planted.late_ignored)),
     Sabotage("rules", "a slot is started early", ("I4",), -1, _rule(planted.early_ignored)),
     Sabotage("rules", "the fence is not raised", ("S12",), -1, _rule(planted.fence_not_raised)),
-    Sabotage("rules", "a dead run is left by a newer win", ("R6",), -1, _rule(planted.dead_run_left)),
+    Sabotage("rules", "a dead run is left by a newer win", ("S12", "R6"), -1, _rule(planted.dead_run_left)),
     Sabotage("rules", "a pause is ignored", ("R37",), -1, _rule(planted.pause_ignored)),
     Sabotage("rules", "states are forgotten too soon", ("R11",), -1, _rule(planted.state_forgotten)),
     Sabotage("rules", "a claim that won is told otherwise", ("I8a",), -1, _rule(planted.won_claim_forgotten)),
@@ -217,21 +207,19 @@ SABOTAGES: Final = (
     Sabotage(
         "ledger", "a race that was lost is taken for won", ("S20", "S16"), -1, _altered(Ledger, "_commit", _as_if_won)
     ),
-    Sabotage("ledger", "a lease is reckoned from the answer", ("I9",), -1, _altered(Ledger, "_read", _sent_when_heard)),
     Sabotage(
         "ledger", "changes have no deadline", ("S14",), -1, _altered(ledger, "change_of", _no_limit_to_what_was_written)
     ),
-    Sabotage("ledger", "what is in doubt is forgotten", ("S14",), -1, _instead(Ledger, "doubt", _nothing)),
     Sabotage(
         "claims",
         "a claim that failed is given up",
-        ("L5", "I8", "L6"),
+        ("L6", "L5", "I8"),
         -1,
         _instead(Claims, "_given_up", lambda *_: True),
     ),
     Sabotage("keeper", "no runner judges itself", ("S21",), -1, _instead(Keeper, "judge", _nothing)),
     Sabotage(
-        "keeper", "refused heartbeats are not heard", ("L4", "S21"), -1, _altered(Keeper, "_beaten", _deaf_to_refusals)
+        "keeper", "refused heartbeats are not heard", ("S21",), -1, _altered(Keeper, "_beaten", _deaf_to_refusals)
     ),
     Sabotage(
         "keeper",
@@ -240,7 +228,9 @@ SABOTAGES: Final = (
         -1,
         _all(_altered(Keeper, "_looked", _backup_once), _instead(Watchman, "_adopt", _nothing)),
     ),
-    Sabotage("keeper", "hints and looks never come soon", ("L3",), -1, _altered(timers, "next_look", _looking_away)),
+    Sabotage(
+        "keeper", "hints and looks never come soon", ("L2", "L3"), -1, _altered(timers, "next_look", _looking_away)
+    ),
     Sabotage("timers", "a claim comes five seconds late", ("I8",), -1, _altered(timers, "claim_at", _late_to_claim)),
     Sabotage("timers", "a heartbeat in seven is sent", ("R23",), -1, _altered(timers, "next_beat", _sluggish)),
     Sabotage(
@@ -253,14 +243,14 @@ SABOTAGES: Final = (
     Sabotage(
         "timers",
         "no wait after a failure is capped",
-        ("I8", "L6"),
+        ("L8", "I8", "L6", "L5"),
         -1,
         _instead(timers, "backoff", lambda *_: 600_000.0),
     ),
     Sabotage(
         "run",
         "a lease is believed for twice its length",
-        ("I9",),
+        ("R26", "I9"),
         -1,
         _instead(run, "provable", lambda lease: 2 * lease),
     ),
@@ -279,7 +269,7 @@ SABOTAGES: Final = (
     Sabotage("store", "versions are not compared", ("S16",), -1, _altered(MemoryStore, "_apply", _no_version)),
     Sabotage("store", "deadlines are not kept", ("S14",), -1, _altered(MemoryStore, "_apply", _no_deadline)),
     Sabotage("store", "no marks are kept", ("L6",), -1, _altered(MemoryStore, "_apply", _no_marks)),
-    Sabotage("store", "ended runs are not kept", ("I4", "S15"), -1, _altered(MemoryStore, "_apply", _no_records)),
+    Sabotage("store", "ended runs are not kept", ("R11",), -1, _altered(MemoryStore, "_apply", _no_records)),
     Sabotage("store", "each fiftieth change is lost", ("S16",), -1, _altered(MemoryStore, "_apply", _forgetful)),
-    Sabotage("store", "a change is torn in two", ("S16", "I3"), -1, _altered(MemoryStore, "_apply", _torn)),
+    Sabotage("store", "a change is torn in two", ("I3", "S16"), -1, _altered(MemoryStore, "_apply", _torn)),
 )
