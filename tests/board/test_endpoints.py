@@ -151,7 +151,7 @@ def test_b20_when_it_was_last_seen_is_noted_by_calls_that_write(board):
     board.write(access.worker_by_credential, secret(vended))
     first = board.read(endpoints.get, board.alice, vended.endpoint.slug).seen
     assert first == board.read(endpoints.credentials, board.alice, vended.endpoint.slug)[0].seen is not None
-    for minutes, changed in ((0.9, False), (0.2, True)):
+    for minutes, changed in ((0.5, False), (0.6, True)):
         board.clock.turn(minutes=minutes)
         board.write(access.worker_by_credential, secret(vended))
         assert (board.read(endpoints.get, board.alice, vended.endpoint.slug).seen > first) is changed
@@ -241,7 +241,7 @@ def test_b36_an_endpoint_clocks_itself_in_and_out(board):
     out = board.write(endpoints.clock_out, worker)
     assert (out.override, out.override_until) == ("out", None)
     back = board.write(endpoints.clock_in, worker)
-    assert back.override_until - board.database.reading(lambda tx: tx.now()) == pytest.approx(HOUR, abs=5_000)
+    assert back.override_until - board.database.reading(lambda tx: tx.now()) == pytest.approx(HOUR, abs=60_000)
     assert board.refused(endpoints.clock_in, worker, 28_801).details["field"] == "for"
 
 
