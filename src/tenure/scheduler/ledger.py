@@ -3,6 +3,9 @@
 A change that lost its race, or came after its deadline, is read and decided again. One whose outcome is not
 known is *unresolved*: nothing more is decided on its document until the version has moved on or its deadline
 has passed on the store's clock, so that nothing is ever sent twice blindly.
+
+A decision must reach the store soon after the read that it rests on. A process that gets too little of its machine
+to decide thousands in that time decides fewer at once, until it is quick enough again.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from tenure.errors import StoreCorrupt, StoreError, StoreUnavailable
@@ -28,6 +32,9 @@ Settle = Callable[[int, "Answered"], None]
 # How many rounds of lost races one question takes before it is called a failure of the store. Each lost
 # race is somebody else's success, so this is met only where a clock or a store is broken.
 ROUNDS: Final = 200
+# A round that took longer than this, in milliseconds, and came too late with something, was too much at once;
+# twice as much as one that took less is not.
+SLOW: Final = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ class Ledger:
     ) -> None:
         self.store, self.clock = store, clock
         self._stepped, self._reached = stepped, reached
+        self._at_once = 1 << 30  # orders in one round
         self._unresolved: dict[str, tuple[int, int]] = {}
         self._answered = float("-inf")  # when the call was sent that the store answered last
         self._decoded: dict[str, tuple[bytes | None, documents.Job]] = {}
@@ -103,16 +111,20 @@ class Ledger:
         """
         answers: dict[int, Answered] = {}
         waiting = dict(enumerate(orders))
-        for _ in range(ROUNDS):
-            if not waiting:
-                return [answers[place] for place in range(len(orders))]
-            answered = await self._round(waiting, patience)
+        lost = 0
+        while waiting:
+            if lost == ROUNDS:
+                raise StoreUnavailable(
+                    f"{len(waiting)} changes lost {lost} races in a row; is the store's clock stuck?"
+                )
+            answered = await self._round(dict(islice(waiting.items(), self._at_once)), patience)
+            lost = 0 if answered else lost + 1
             answers.update(answered)
             if settle is not None:
                 for place, one in answered.items():
                     settle(place, one)
             waiting = {place: order for place, order in waiting.items() if place not in answered}
-        raise StoreUnavailable(f"{len(waiting)} changes lost {ROUNDS} races in a row; the store's clock may be stuck.")
+        return [answers[place] for place in range(len(orders))]
 
     async def ask_one(self, job: str, command: c.Command, patience: float | None = None) -> Answered:
         """Put one command to the rules."""
@@ -146,12 +158,21 @@ class Ledger:
                 changes.append(change)
                 changed.append(decided)
         if changes:
-            for outcome, decided in zip(await self._commit(changes, patience), changed, strict=True):
+            outcomes = await self._commit(changes, patience)
+            for outcome, decided in zip(outcomes, changed, strict=True):
                 if outcome is Outcome.DONE:
                     answers.update(decided)
+            self._pace(len(waiting), self.clock.clock.boot() - sent, Outcome.EXPIRED in outcomes)
         elif until_resolved is not None and not answers:
             await asyncio.sleep(max(1.0, until_resolved - reading.now + 1) / 1000)
         return answers
+
+    def _pace(self, count: int, took: float, late: bool) -> None:
+        """Half as many orders in the next round where these were too many to decide in time, else again more."""
+        if late and took > SLOW:
+            self._at_once = max(1, count // 2)
+        elif took <= SLOW and count >= self._at_once:
+            self._at_once *= 2
 
     def _decide(
         self, name: str, found: Found, commands: list[tuple[int, c.Command]], now: int, sent: float

@@ -1,0 +1,82 @@
+"""The ledger, where the process that asks gets too little of its machine."""
+
+from tenure.rules import commands as c
+from tenure.scheduler.ledger import Ledger, Order
+from tenure.scheduler.storeclock import StoreClock
+from tenure.stores.memory import MemoryStore
+
+SLOT = 1_000_000
+LATE = 10**9
+RUNS = 1_000
+
+
+class Clock:
+    """The one clock of store and process; `weight` milliseconds pass for each document that is read and decided."""
+
+    def __init__(self):
+        self.at, self.weight = 2_000_000.0, 0.0
+
+    def boot(self):
+        return self.at
+
+    wall = boot
+
+
+class Heavy(MemoryStore):
+    """A store whose readings are so much work for this process."""
+
+    def __init__(self, clock):
+        super().__init__(lambda: int(clock.at))
+        self.turned, self.read_at_once = clock, []
+
+    async def read(self, asks):
+        reading = await super().read(asks)
+        self.turned.at += len(asks) * self.turned.weight
+        self.read_at_once.append(len(asks))
+        return reading
+
+
+def claims(attempt):
+    return [
+        Order(f"job-{n}", c.Claim(SLOT + attempt, f"{attempt}-{n}", "here", 30_000, 3, LATE, "allow", "schedule", True))
+        for n in range(RUNS)
+    ]
+
+
+async def test_r40_a_starved_process_decides_fewer_at_once():
+    """A thousand decisions that take ten times as long as they are good for: all are made, a part at a time."""
+    clock = Clock()
+    store = Heavy(clock)
+    ledger = Ledger(store, StoreClock(clock))
+    clock.weight = 20.0
+    answered = await ledger.ask(claims(0))
+    assert all(isinstance(one.answer, c.Won) for one in answered)
+    assert store.read_at_once[:5] == [1_000, 500, 250, 125, 62]
+    assert len(store.read_at_once) == 4 + 17  # none of the small parts was late
+    store.read_at_once.clear()
+    clock.weight = 0.0
+    await ledger.ask(claims(1))
+    assert store.read_at_once == [62, 124, 248, 496, 70]  # it is soon as quick as it was
+    await ledger.ask(claims(2))
+    store.read_at_once.clear()
+    await ledger.ask(claims(3))
+    assert store.read_at_once == [1_000]
+
+
+async def test_r40_what_is_late_for_another_reason_is_not_split():
+    """A store that calls changes expired that were decided in no time: its clock went on, the work was not too much."""
+    clock = Clock()
+    store = Heavy(clock)
+    ledger = Ledger(store, StoreClock(clock))
+    commit, again = store.commit, []
+
+    async def stepping(changes):
+        if not again:
+            again.append(len(changes))
+            store.clock = lambda: int(clock.at) + 60_000
+        return await commit(changes)
+
+    store.commit = stepping
+    answered = await ledger.ask(claims(0))
+    assert all(isinstance(one.answer, c.Won) for one in answered)
+    assert store.read_at_once == [1_000, 1_000]
