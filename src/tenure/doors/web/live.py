@@ -105,7 +105,9 @@ class Live:
                 )
                 while not self._closing.is_set():
                     rung = await self._wait(ear)
-                    if self._closing.is_set() or await whose(request) is None:
+                    if self._closing.is_set():
+                        return
+                    if await whose(request) is None:
                         yield "event: over\ndata: 1\n\n"
                         return
                     yield "id: 1\nevent: changed\ndata: 1\n\n" if rung else ": quiet\n\n"

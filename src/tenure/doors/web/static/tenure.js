@@ -75,7 +75,7 @@
       const now = getComputedStyle(document.documentElement).colorScheme;
       themes?.querySelector(`[value=${now === "dark" ? "light" : "dark"}]`)?.click();
     },
-    "Shift+?": () => (keys?.open ? keys.close() : keys?.showModal()),
+    "[Shift]+?": () => (keys?.open ? keys.close() : keys?.showModal()),
     "/": (event) => {
       const search = document.querySelector("main [data-search]");
       if (search) { event.preventDefault(); search.focus(); }
