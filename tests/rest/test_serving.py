@@ -284,3 +284,32 @@ def test_a_port_that_is_taken_and_a_host_that_is_none_are_said_in_one_line():
             listen("no such host.invalid", 0)
         with pytest.raises(ConfigError, match="65535"):
             listen("127.0.0.1", 70_000)
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "status"),
+    [
+        ("https://board.example.com", "board.example.com", 200),
+        ("https://board.example.com", "BOARD.example.com:443", 200),
+        ("https://board.example.com", "example.com", 400),
+        ("http://[2001:db8::1]:8420", "[2001:db8::1]:8420", 200),
+        ("http://[2001:db8::1]:8420", "[2001:db8::2]:8420", 400),
+        ("https://board.example.com", "localhost:8420", 200),
+    ],
+)
+async def test_b51_the_board_is_known_by_its_public_name_and_says_https_where_it_has_it(public_url, host, status):
+    """The port does not matter; strict transport is asked for where the address is https."""
+    import httpx2
+
+    from tenure.board.board import Board, BoardSettings
+    from tenure.board.database import Database
+    from tenure.board.secrets import Ring
+    from tenure.serve import Site
+
+    board = Board(Database("sqlite://"), Ring((b"only for this test",)), BoardSettings(public_url=public_url))
+    transport = httpx2.ASGITransport(Site(board))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://x") as http:
+        answer = await http.get("/livez", headers={"host": host})
+    board.database.shut()
+    assert answer.status_code == status
+    assert ("strict-transport-security" in answer.headers) == public_url.startswith("https")

@@ -14,7 +14,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
@@ -102,7 +102,10 @@ class Tx:
 
 CLOCK: Final = sa.literal_column("CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)", sa.BigInteger)
 _CLOCK: Final = sa.select(CLOCK)
-_NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', :payload)")
+_NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', one) FROM unnest(CAST(:payloads AS text[])) AS one")
+# How a board looks is told by almost every call, and PostgreSQL lets only one transaction with a notice commit at a
+# time: a server that listens gathers these and sends each once in a while.
+GATHERED: Final = "board"
 
 
 class Database:
@@ -113,6 +116,7 @@ class Database:
         self.postgres = not url.startswith("sqlite")
         self.engine = _engine(url)
         self.heard: Callable[[list[Notice]], None] = lambda _: None
+        self.gather: Callable[[Notice], None] | None = None
         writers = THREADS if self.postgres else 1
         self._writers = ThreadPoolExecutor(writers, "tenure-board")
         self._readers = self._writers if self.postgres else ThreadPoolExecutor(4, "tenure-board-read")
@@ -153,16 +157,18 @@ class Database:
                 if not tx.started:
                     error.add_detail(_UNTOUCHED)
                 raise
-            self.send(tx)
+            later = [notice for notice in tx.notices if self.gather and notice[0] == GATHERED]
+            self.send(tx, [notice for notice in tx.notices if notice not in later])
+        for notice in later:
+            self.gather(notice)  # type: ignore[misc] - else there were none
         if not self.postgres and tx.notices:
             self.heard(tx.notices)
         return value
 
-    def send(self, tx: Tx) -> None:
-        """Put the notices into the transaction, as its last step; SQLite's are handed over after the commit."""
-        if self.postgres:
-            for kind, key in tx.notices:
-                tx.connection.execute(_NOTIFY, {"payload": f"{kind}:{key}"})
+    def send(self, tx: Tx, notices: Sequence[Notice]) -> None:
+        """Put notices into the transaction, as its last step; SQLite's are handed over after the commit."""
+        if self.postgres and notices:
+            tx.execute(_NOTIFY, {"payloads": [f"{kind}:{key}" for kind, key in notices]})
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -232,7 +238,11 @@ def _engine(url: str) -> sa.Engine:
     kind, plain = plain_url(url)
     if kind == "sqlite":
         engine = sa.create_engine(
-            plain, poolclass=QueuePool, pool_size=8, connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False}
+            plain,
+            poolclass=QueuePool,
+            pool_size=8,
+            hide_parameters=True,  # what was sent stands in no error, and so in no log
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         )
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
@@ -241,6 +251,7 @@ def _engine(url: str) -> sa.Engine:
             plain.replace("postgresql://", "postgresql+psycopg://", 1),
             pool_size=THREADS,
             max_overflow=0,
+            hide_parameters=True,
             pool_timeout=BUSY_SECONDS,
             pool_pre_ping=False,
             connect_args={

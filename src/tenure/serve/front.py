@@ -20,8 +20,10 @@ from tenure.serve.metrics import Metrics
 log = logging.getLogger("tenure.board")
 access = logging.getLogger("tenure.access")
 
+Headers = tuple[tuple[bytes, bytes], ...]
+
 # Set where a door has not set its own: nothing here is a page, and nothing may be kept by a cache.
-CAUTION: Final = (
+CAUTION: Final[Headers] = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -29,15 +31,20 @@ CAUTION: Final = (
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+HTTPS_ALONE: Final = (b"strict-transport-security", b"max-age=31536000")
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Front:
     """An ASGI app before the doors. `doors`: by the first part of the path; `""` takes what no other does."""
 
-    def __init__(self, doors: Mapping[str, ASGIApp], hosts: Collection[str], metrics: Metrics) -> None:
+    def __init__(
+        self, doors: Mapping[str, ASGIApp], hosts: Collection[str], metrics: Metrics, *, secure: bool = False
+    ) -> None:
         self._doors, self._metrics = doors, metrics
-        self._hosts = frozenset(host.lower() for host in (*LOOPBACK, *hosts))
+        self._caution = (*CAUTION, HTTPS_ALONE) if secure else CAUTION
+        named = (f"[{host.strip('[]')}]" if ":" in host else host for host in hosts)  # IPv6 stands in brackets there
+        self._hosts = frozenset(host.lower() for host in (*LOOPBACK, *named))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,7 +53,7 @@ class Front:
             return
         head = scope["path"].split("/", 2)[1] if scope["path"].startswith("/") else ""
         name = head if head in self._doors else ""
-        answer = Answer(send, secrets.token_hex(8))
+        answer = Answer(send, self._caution, secrets.token_hex(8))
         began = time.perf_counter()
         try:
             if self._known(scope):
@@ -89,15 +96,16 @@ class Front:
 class Answer:
     """The way back, on which the first part is given its headers."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send, self.request_id, self.status, self.whole = send, request_id, 0, False
+    def __init__(self, send: Send, caution: Headers, request_id: str) -> None:
+        self._send, self._caution, self.request_id = send, caution, request_id
+        self.status, self.whole = 0, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = list(message.get("headers", ()))
             named = {name.lower() for name, _ in headers}
-            headers += [pair for pair in CAUTION if pair[0] not in named]
+            headers += [pair for pair in self._caution if pair[0] not in named]
             headers.append((b"x-request-id", self.request_id.encode()))
             message = {**message, "headers": headers}
         elif message["type"] == "http.response.body":

@@ -61,7 +61,7 @@ class Site:
             "": self.web,
             **dict.fromkeys(PATHS, health),
         }
-        self._front = Front(doors, {public.hostname or "", *hosts}, self.metrics)
+        self._front = Front(doors, {public.hostname or "", *hosts}, self.metrics, secure=public.scheme == "https")
         self.metrics.gauge(
             "tenure_notices_connected", "1: this server hears what others change.", lambda: board.notices.connected
         )

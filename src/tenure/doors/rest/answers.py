@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -21,7 +21,10 @@ class Json(Response):
     media_type: str | None = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _ENCODER.encode(content).encode()
+
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 
 
 def refused(refusal: Refusal) -> Json:

@@ -35,8 +35,10 @@ _TIMES: Final = "must be a time: RFC 3339 such as 2026-12-01T06:00:00Z, or now+3
 _LEASE_NOTE: Final = f"For this call alone, in seconds. More than {bounds.LEASE_CAP_SECONDS} is cut to that."
 
 # What schemas can tell of these; the validators say it in words.
-_TIME_SHAPE: Final = {"pattern": r"^(now([+-][0-9]+(s|m|h|d))?|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9:]+)?)$"}
-_QUEUE_SHAPE: Final = {"pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]*$"}
+_TIME_SHAPE: Final[dict[str, Any]] = {
+    "pattern": r"^(now([+-][0-9]+(s|m|h|d))?|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9:]+)?)$"
+}
+_QUEUE_SHAPE: Final[dict[str, Any]] = {"pattern": r"^[A-Za-z0-9][A-Za-z0-9._-]*$"}
 
 Time = Annotated[str, Field(max_length=40, json_schema_extra=_TIME_SHAPE), AfterValidator(_time)]
 Id = Annotated[str, Field(min_length=1, max_length=64)]
