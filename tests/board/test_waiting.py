@@ -210,3 +210,14 @@ async def test_b32_a_cancelled_call_claims_nothing(hands):
     await asyncio.sleep(0.2)
     (lane,) = await do(hands, todos.counts)
     assert lane.shown == "pending"
+
+
+@listening
+async def test_b50_another_server_hears_that_a_board_looks_different(hands):
+    """A claim is told within half a second, gathered with others; on SQLite, which has one server, at once."""
+    board = hands.board
+    with board.notices.ear(("board", board.alice.id)) as ear:
+        await put(hands)
+        assert await ear.wait(5)
+        await wait(hands, 0)
+        assert await ear.wait(5)

@@ -40,7 +40,7 @@ class Borrower:
         with self._engine.connect() as lent, lent.begin():
             tx = Tx(lent, self._database.offset_ms, writes=True)
             value = case(tx, *args, **kwargs)
-            self._database.send(tx)
+            self._database.send(tx, tx.notices)
         return value, tx.notices
 
 

@@ -102,7 +102,7 @@ class Tx:
 
 CLOCK: Final = sa.literal_column("CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)", sa.BigInteger)
 _CLOCK: Final = sa.select(CLOCK)
-_NOTIFY: Final = sa.text(f"SELECT pg_notify('{CHANNEL}', one) FROM unnest(CAST(:payloads AS text[])) AS one")
+_NOTIFY: Final = sa.text("SELECT pg_notify(:channel, one) FROM unnest(CAST(:payloads AS text[])) AS one")
 # How a board looks is told by almost every call, and PostgreSQL lets only one transaction with a notice commit at a
 # time: a server that listens gathers these and sends each once in a while.
 GATHERED: Final = "board"
@@ -157,10 +157,12 @@ class Database:
                 if not tx.started:
                     error.add_detail(_UNTOUCHED)
                 raise
-            later = [notice for notice in tx.notices if self.gather and notice[0] == GATHERED]
+            gather = self.gather
+            later = [notice for notice in tx.notices if notice[0] == GATHERED] if gather else []
             self.send(tx, [notice for notice in tx.notices if notice not in later])
-        for notice in later:
-            self.gather(notice)  # type: ignore[misc] - else there were none
+        if gather:
+            for notice in later:
+                gather(notice)
         if not self.postgres and tx.notices:
             self.heard(tx.notices)
         return value
@@ -168,7 +170,7 @@ class Database:
     def send(self, tx: Tx, notices: Sequence[Notice]) -> None:
         """Put notices into the transaction, as its last step; SQLite's are handed over after the commit."""
         if self.postgres and notices:
-            tx.execute(_NOTIFY, {"payloads": [f"{kind}:{key}" for kind, key in notices]})
+            tx.execute(_NOTIFY, {"channel": CHANNEL, "payloads": [f"{kind}:{key}" for kind, key in notices]})
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -17,11 +17,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from tenure.board.database import CHANNEL, Database, Notice
+from tenure.board.refused import Refused
 
 log = logging.getLogger("tenure.board")
 PAUSE_SECONDS: Final = 0.5
 # A listening connection that can't be heard on for so long is dead: what it would have told is unknown (B25).
 SILENCE_SECONDS: Final = 1.0
+# What is told by almost every call is gathered for so long, and told once.
+GATHER_SECONDS: Final = 0.2
 
 
 class Ear:
@@ -51,7 +54,9 @@ class Notices:
         self._database = database
         self._ears: defaultdict[Notice, set[Ear]] = defaultdict(set)
         self._task: asyncio.Task[None] | None = None
+        self._teller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._gathered: set[Notice] = set()
         self.connected = False
         # Called when the connection has been gone for a second: what was revoked meanwhile is not known.
         self.on_deaf: list[Callable[[], None]] = []
@@ -61,16 +66,20 @@ class Notices:
         self._loop = asyncio.get_running_loop()
         if self._database.postgres:
             self._task = asyncio.create_task(self._listen(), name="tenure notices")
+            self._teller = asyncio.create_task(self._tell(), name="tenure notices, gathered")
+            self._database.gather = self._gathered.add
         else:
             self._database.heard = self.hear
             self.connected = True
 
     async def close(self) -> None:
         """Stop hearing."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        self._database.gather = None
+        for task in (self._task, self._teller):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
     @contextlib.contextmanager
     def ear(self, *notices: Notice) -> Iterator[Ear]:
@@ -101,6 +110,15 @@ class Notices:
         for ears in tuple(self._ears.values()):
             for ear in tuple(ears):
                 ear.ring()
+
+    async def _tell(self) -> None:
+        """Send what was gathered. A hint that can't be sent is dropped: what it told of will be told of again."""
+        while True:
+            await asyncio.sleep(GATHER_SECONDS)
+            told = [self._gathered.pop() for _ in range(len(self._gathered))]
+            if told:
+                with contextlib.suppress(Refused):
+                    await self._database.write(self._database.send, told)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
