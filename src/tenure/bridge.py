@@ -18,26 +18,31 @@ from tenure.board.borrowed import Borrower
 from tenure.board.database import Database, plain_url
 from tenure.board.schedules import CHANGED, Fired, Schedule
 from tenure.errors import TenureError
+from tenure.scheduler.jobs import Options
 from tenure.scheduler.run import Run
 
 log = logging.getLogger("tenure.board")
 
 # What a lost notice costs at most: schedules are looked at this often anyway.
 LOOK_SECONDS: Final = 15.0
-LEASE: Final = "10s"
-# A slot's work is one short transaction: whoever fails at it is not to blame, and the next one tries.
-ATTEMPTS: Final = 1_000
+# A slot's work is one short transaction: where it fails, or its server dies, it is tried again until it is done.
+OPTIONS: Final = Options(
+    lease="10s",
+    jitter="100ms",
+    max_attempts=1_000,
+    retries=1_000,
+    retry_delay="1s",
+    overlap="allow",  # each slot is on its own: whether the last todo has ended is asked by the board
+)
 JOB_PREFIX: Final = "schedule "
 
 
 class Bridge:
     """One server's share in the board's schedules. `app` is its instance: its runs are seen like any others."""
 
-    def __init__(self, board: Board, *, lease: str = LEASE, tiny_leases: bool = False) -> None:
+    def __init__(self, board: Board) -> None:
         self.board = board
-        self.app = Tenure(
-            store_url(board.database), lease=lease, jitter="100ms", max_attempts=ATTEMPTS, tiny_leases=tiny_leases
-        )
+        self.app = Tenure(store_url(board.database), lease=lease, tiny_leases=tiny_leases, **OPTIONS)
         self._borrower = Borrower(board.database)
         self._known: dict[str, int] = {}
         self._paused: dict[str, bool] = {}
@@ -89,7 +94,7 @@ class Bridge:
             self._fire(one.id, run)
 
         catch_up = one.plan.catch_up_ms / 1000
-        await self.app.put_job(job_name(one.id), one.plan.schedule, handler, catch_up=catch_up, overlap="skip")
+        await self.app.put_job(job_name(one.id), one.plan.schedule, handler, catch_up=catch_up)
 
     async def _mind_pause(self, one: Schedule) -> None:
         """A pause stands in the store, so that what it left out is told as that, on every server."""
