@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook as Signing
 
+import tenure.board
 from tenure.board import audit, claims, endpoints, friends, humans, signing_in, tables, todos, tokens, webhooks
 from tenure.board.shapes import Completion, NewTodo, Next
 
@@ -114,6 +115,14 @@ def test_b51_the_audit_is_written_with_what_it_tells_or_not_at_all(board, monkey
     with pytest.raises(RuntimeError):
         board.vend()
     assert dump(board) == before
+
+
+def test_b51_lines_of_the_audit_are_added_and_never_changed():
+    """No code of the board updates or deletes one."""
+    changes = re.compile(r"(update|delete)\(\s*(tables\.)?audit\b|(UPDATE|DELETE FROM) audit\b")
+    sources = list(Path(tenure.board.__file__).parent.rglob("*.py"))
+    assert any("sa.insert(tables.audit)" in path.read_text() for path in sources)
+    assert [path for path in sources if changes.search(path.read_text())] == []
 
 
 def test_b51_the_audit_is_paged_newest_first_and_is_the_humans_own(board):

@@ -114,6 +114,25 @@ def test_b39_an_end_from_both_sides_at_once_is_one_end(board, bobs_pass):
         assert sorted(threads.map(end, [board.alice, board.bob])) == ["conflict", "ended"]
 
 
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+def test_b39_an_end_that_meets_an_approval_leaves_no_endpoint_behind(board, monkeypatch):
+    """Alice approves after Bob's withdrawal has looked: it is refused, and the friendship can be ended whole."""
+    code = board.read(humans.friend_code, board.alice)
+    asked = board.write(friends.request, board.bob, code, queues=["review"], verbs=["claim"])
+    get = friends.get
+
+    def approved_meanwhile(*args):
+        seen = get(*args)
+        monkeypatch.undo()
+        board.write(friends.approve, board.alice, asked.id, agent="friends")
+        return seen
+
+    monkeypatch.setattr(friends, "get", approved_meanwhile)
+    assert board.refused(friends.end, board.bob, asked.id).details == {"state": "approved"}
+    board.write(friends.end, board.bob, asked.id)
+    assert [endpoint.state for endpoint in board.read(endpoints.list_all, board.alice)] == ["revoked"]
+
+
 def test_b39_two_collects_at_once_mint_one_credential(board):
     """The second is told that it was collected."""
     code = board.read(humans.friend_code, board.alice)

@@ -166,13 +166,14 @@ def allow_collect(tx: Tx, board: Board, human: Human, friendship_id: str) -> Fri
 def end(tx: Tx, board: Board, human: Human, friendship_id: str) -> Friendship:
     """End it, from either side; its endpoint is revoked with it (B39)."""
     seen = get(tx, board, human, friendship_id)
+    _in_state(seen, seen.side, "requested", "approved")
     if seen.state == "approved":
         endpoint, now = _endpoint(tx, human, friendship_id, end=True), tx.now()
         if rules.state_at(endpoint.state, endpoint.expires, now) == "active":
             vending.end(tx, board, human, endpoint, "revoked", now)
             return _told(tx, board, human, seen, "end", "ended the friendship", now)
-    found = _locked(tx, human, friendship_id, seen.side, "requested", "approved")
-    now = tx.now()
+    # In the state that was seen: if it was approved meanwhile, there is an endpoint to be ended with it.
+    found, now = _locked(tx, human, friendship_id, seen.side, seen.state), tx.now()
     _store(tx, found, state="ended", ended=now, collect_until=None)
     return _told(tx, board, human, found, "end", "ended the friendship", now)
 
