@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sqlite3
 import sys
 import traceback
@@ -63,6 +64,7 @@ def main() -> int:
     asked.add_argument("--json", metavar="FILE", help="write the rows as JSON lines to this file too")
     asked.add_argument("--page", metavar="FILE", help="put the tables into this page of the documentation")
     chosen = asked.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped: what was started is ended"))
     if chosen.page and chosen.quick:
         asked.error("a page tells whole measurements: leave --quick out")
     parts = {**PARTS, "peers-takeover": partial(beside.takeover, cap=chosen.cap)}

@@ -75,7 +75,11 @@ def _rows(what: str, all_: list[Peer], measure: Measure, unless: str, *, abreast
         ThreadPoolExecutor(abreast) as pool,
     ):
         databases = Databases(server, cache)
-        return list(pool.map(row, itertools.count(), all_))
+        try:
+            return list(pool.map(row, itertools.count(), all_))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # those under way end what they started, and no more begin
+            raise
 
 
 def _installed(peer: Peer) -> tuple[str, str]:
