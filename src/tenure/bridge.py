@@ -42,7 +42,7 @@ class Bridge:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self.app = Tenure(store_url(board.database), lease=lease, tiny_leases=tiny_leases, **OPTIONS)
+        self.app = Tenure(store_url(board.database), **OPTIONS)
         self._borrower = Borrower(board.database)
         self._known: dict[str, int] = {}
         self._paused: dict[str, bool] = {}
