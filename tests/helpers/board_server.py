@@ -1,6 +1,7 @@
 """A server of a board in a process of its own: `python board_server.py URL PORT`. Prints `ready` when it answers."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,8 +13,8 @@ from pathlib import Path
 class BoardServer:
     """A server's process on a port; it can be ended, killed and started again."""
 
-    def __init__(self, url, port):
-        self.url, self.port, self.process = url, port, None
+    def __init__(self, url, port, log=None):
+        self.url, self.port, self.log, self.process = url, port, log, None
 
     async def start(self):
         """Start it and wait until it answers."""
@@ -22,7 +23,8 @@ class BoardServer:
 
     def _start(self):
         command = [sys.executable, str(Path(__file__)), self.url, str(self.port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
+        with Path(self.log).open("a") if self.log else contextlib.nullcontext() as errors:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         line = self.process.stdout.readline()
         assert line == "ready\n", line
 

@@ -263,6 +263,61 @@ async def test_a_server_that_is_told_to_stop_ends_its_waits_and_then_itself(sqli
     assert took < 20  # far from the 50 s that the call would have waited
 
 
+async def test_b51_no_secret_is_in_the_log_of_a_server(sqlite_template, tmp_path, free_port, monkeypatch):
+    """Used rightly and wrongly, in headers, paths, queries and bodies, with each request logged."""
+    import shutil
+
+    import httpx2
+    from board_hall import open_hall
+    from board_server import BoardServer
+
+    from tenure.board import signing_in, tokens
+
+    shutil.copyfile(sqlite_template, tmp_path / "board.db")
+    url = f"sqlite:///{tmp_path}/board.db"
+    board = open_hall(url)
+    token = board.write(tokens.create, board.alice, "x").secret.reveal()
+    link = board.write(signing_in.link_for, "alice").reveal()
+    monkeypatch.setenv("TENURE_ACCESS_LOG", "1")
+    monkeypatch.setenv("TENURE_METRICS_TOKEN", "metrics-token-of-this-test")
+    server = await BoardServer(url, free_port, tmp_path / "log").start()
+    base = f"http://127.0.0.1:{free_port}"
+    bearer = {"authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(base_url=base, timeout=30) as http:
+        vended = (await http.post("/api/v1/endpoints", json={"name": "x"}, headers=bearer)).json()
+        path, worker = (
+            f"/api/v1/endpoints/{vended['endpoint']['id']}",
+            {"authorization": f"Bearer {vended['credential']}"},
+        )
+        hook = (await http.post(f"{path}/webhooks", json={"name": "x"}, headers=bearer)).json()["secret"]
+        await http.post(f"{path}/todos", json={"title": "x"}, headers=bearer)
+        claim = (await http.post("/work/v1/claim_next", json={}, headers=worker)).json()["claims"][0]["lease_token"]
+        known = {token, link, vended["credential"], hook, claim, "metrics-token-of-this-test"}
+        signed = (await http.get(f"/login/{link}")).cookies
+        known |= set(signed.values())
+        said = []
+        for secret in known:
+            said += [
+                await http.get(f"/{secret}"),
+                await http.get(f"/api/v1/todos?cursor={secret}", headers=bearer),
+                await http.get("/api/v1/me", headers={"authorization": f"Bearer {secret}x"}),
+                await http.post(f"{path}/todos", json={"title": secret, secret: 1}, headers=bearer),
+                await http.post("/work/v1/complete", json={"todo_id": secret, "lease_token": secret}, headers=worker),
+                await http.post(f"/hooks/{secret}", content=secret),
+                await http.get(f"/login/{secret}"),
+                await http.get("/metrics", headers={"authorization": f"Bearer {secret}"}),
+            ]
+    board.database.shut()
+    await server.end()
+    log = (tmp_path / "log").read_text()
+    assert log.count('"message": "request"') > 40
+    assert {secret for secret in known if secret in log} == set()
+    # An unknown key is named in its refusal, to whom sent it; no other problem repeats what was sent.
+    problems = [one.text for one in said if "problem" in one.headers["content-type"] and one.status_code != 400]
+    assert len(problems) > 20
+    assert {secret for secret in known for text in problems if secret in text} == set()
+
+
 @pytest.fixture
 def free_port():
     """A port that was free a moment ago."""
