@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e screenshots check lint types walls exam bench search prove faults docs format clean
+.PHONY: help demo test e2e clients screenshots check lint types walls exam bench search prove faults docs format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,9 @@ MINUTES ?= 30
 
 search: $(UV) ## half an hour of simulated faults: SEEDS, MINUTES and WORKERS change that
 	$(RUN) tenure prove --seeds $(SEEDS) --minutes $(MINUTES) --workers $(WORKERS)
+
+clients: $(UV) ## the MCP door with clients of others and the conformance suite; needs pip and npm
+	$(RUN) pytest -m clients tests/mcp $(ARGS)
 
 prove: search ## half an hour of simulated faults, then the long proofs that `make test` leaves out
 	$(RUN) pytest -m long -n $(WORKERS) --timeout 3600 $(ARGS)

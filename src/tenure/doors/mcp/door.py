@@ -69,6 +69,8 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
+        # Blanks around a header's value are no part of it (RFC 9110); the server hands them on.
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         try:
             respond = await self._let_in(scope, receive)
         except Refused as refused:
