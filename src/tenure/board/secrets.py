@@ -33,6 +33,9 @@ class Secret(str):
     def __str__(self) -> str:
         return "***"
 
+    def __format__(self, spec: str) -> str:
+        return format("***", spec)
+
     def reveal(self) -> str:
         """The secret itself, as a plain string."""
         return str.__str__(self)
