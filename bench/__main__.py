@@ -37,6 +37,7 @@ import page
 import rules
 import servers
 import takeover
+import web
 from rows import Row
 
 PARTS: dict[str, Callable[..., list[Row]]] = {
@@ -49,6 +50,7 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
     "held": held.measure,
     "idle": idle.measure,
     "takeover": takeover.measure,
+    "web": web.measure,
     "peers-takeover": beside.takeover,
     "peers-lateness": beside.lateness,
 }

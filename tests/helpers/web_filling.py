@@ -3,10 +3,14 @@
 import json
 from typing import NamedTuple
 
+from picture_story import BEGIN, FAILED, HANDED_OVER, TAKEN_OVER, at
+
 from tenure.board import access, claims, endpoints, friends, humans, schedules, shapes, todos, webhooks
 from tenure.rules import commands as c
+from tenure.rules.job import Past, encode_past
 from tenure.rules.schedule import cron, every
 from tenure.rules.todo_content import NewTodo
+from tenure.stores.contract import Ask, Change, Mark, Record
 
 HOUR = 3_600_000
 
@@ -33,6 +37,7 @@ def fill(site):
             "wizard": "/endpoints/new",
             "runs": "/runs/runs",
             "job": f"{job}&at=now-30s",
+            "takeover": "/runs/runs/job?name=letters",
             "run": f"/runs/runs/run?name=tick&slot={slot}",
             "schedules": "/schedules",
             "schedule": f"/schedules/{schedule}",
@@ -128,15 +133,43 @@ def _runs(site):
         store.ran("tick", base - back * 10_000, f"api-{1 + back % 3}", failed)
     store.claim("tick", base, "api-2")
     site.app.pause("cleanup")
+    _story(store, now)
     page = {"host": "web", "pid": 7, "version": "0.1.0", "started": now - HOUR, "seen": now, "offset_ms": -12,
-            "jobs": ["tick", "report", "cleanup"], "running": [], "backups": 1, "reasons": []}  # fmt: skip
+            "jobs": ["tick", "report", "cleanup", "letters"], "running": [], "backups": 1, "reasons": []}  # fmt: skip
     _instance(site, "api-1", page)
     _instance(site, "api-2", {**page, "offset_ms": 1400, "seen": now - 60_000})
     return base - 20_000
 
 
-def _instance(site, name, page):
-    from tenure.stores.contract import Change
+def _story(store, now):
+    """A takeover, a hand-over and a failure in the last half minute, of a job of their own."""
+    shift = now - 30_000 - BEGIN
+    store.jobs["letters"] = store.site.tell_job("letters", every(4_000), lease="3s", heartbeat="500ms")
+    past = [_moved(run, shift) for run in (TAKEN_OVER, HANDED_OVER, FAILED)]
+    records = tuple(Record(one.id, one.slot, one.status, one.ended, now + HOUR, encode_past(one)) for one in past)
+    marks = tuple(Mark(at(s) + shift, at(s) + shift, 1, "overlap", "", at(s) + shift, "api-3") for s in (4, 8, 16))
 
+    async def put(records_of):
+        found = (await records_of.store.read([Ask("job:letters")])).found[0]
+        change = Change("job:letters", found.version, found.body, records=records, marks=marks)
+        return await records_of.store.commit([change])
+
+    store.site.app.ask_now(put)
+
+
+def _moved(run, shift):
+    """The run, as ended, so much later."""
+
+    def later(ms):
+        return None if ms is None else ms + shift
+
+    attempts = tuple(
+        one._replace(started=one.started + shift, renewed=one.renewed + shift, ended=later(one.ended))
+        for one in run.attempts
+    )
+    return Past(run.slot + shift, "", run.status, run.ended + shift, run.lease_ms, 0, attempts)
+
+
+def _instance(site, name, page):
     change = Change(f"instance:{name}", 0, json.dumps(page).encode())
     site.app.ask_now(lambda records: records.store.commit([change]))

@@ -132,9 +132,10 @@ class _Drawing:
         """What must not be missed is a shape, not a colour alone."""
         if sign == "handed":
             self.parts.append(path(f"M{x:.1f} {y - 8:.1f}l8 8-8 8-8-8z", "handed", "handed over"))
-        elif sign in ("failed", "died"):
-            cross = f"M{x - 5:.1f} {y - 5:.1f}l10 10m0-10l-10 10"
-            self.parts.append(path(cross, f"cross {sign}", LEGEND[sign]))
+        elif sign == "failed":
+            self.parts.append(path(f"M{x - 5:.1f} {y - 5:.1f}l10 10m0-10l-10 10", "cross failed", LEGEND[sign]))
+        elif sign == "died":
+            self.parts.append(path(f"M{x:.1f} {y - 8:.1f}v16m-5-11h10", "cross died", LEGEND[sign]))
         elif sign == "unsure":
             self.parts.append(text(x, y + 5, "?", "unsure", "middle"))
         elif sign == "open":
