@@ -33,6 +33,7 @@ import idle
 import lateness
 import limits
 import many
+import mcp_door
 import page
 import rules
 import servers
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
     "idle": idle.measure,
     "takeover": takeover.measure,
     "web": web.measure,
+    "mcp": mcp_door.measure,
     "peers-takeover": beside.takeover,
     "peers-lateness": beside.lateness,
 }
