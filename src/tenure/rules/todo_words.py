@@ -34,7 +34,7 @@ _KEPT: Final = " What you sent is kept for its human to read."
 
 def refused_holder(reason: str, *, kept: bool = False) -> Refusal:
     """The conflict that a claim's holder is told (B12, B13); `kept`: what came too late was put aside."""
-    return conflict(_HOLDER.get(reason, f"Your claim has ended: {reason}.") + (_KEPT if kept else ""), reason)
+    return conflict(_HOLDER[reason] + (_KEPT if kept else ""), reason)
 
 
 def refused(reason: str) -> Refusal:
