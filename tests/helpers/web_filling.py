@@ -1,6 +1,7 @@
 """A board and a store of runs with something of everything in them, for whoever looks at pages."""
 
 import json
+import time
 from typing import NamedTuple
 
 from picture_story import BEGIN, FAILED, HANDED_OVER, TAKEN_OVER, at
@@ -112,6 +113,30 @@ class Store:
             reason, reason != "takeover", request,
         )  # fmt: skip
         return self.tell(name, claim).token
+
+    def known_since(self, name, ms):
+        """Have the job be known since then, as if an instance had been started earlier."""
+
+        async def put(records):
+            found = (await records.store.read([Ask(f"job:{name}")])).found[0]
+            body = found.body.replace(str(await self._seen(records, name)).encode(), str(ms).encode())
+            return await records.store.commit([Change(f"job:{name}", found.version, body)])
+
+        self.site.app.ask_now(put)
+
+    @staticmethod
+    async def _seen(records, name):
+        return (await records.job(name)).seen_since
+
+    def until(self, name, true_of, within=20.0):
+        """Wait until the job's run is so; the store's clock is the machine's."""
+        end = time.monotonic() + within
+        while time.monotonic() < end:
+            runs = self.site.app.ask_now(lambda records: records.runs([name], limit=1))
+            if runs and true_of(runs[0]):
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"the run of {name} did not come to be so")
 
     def ran(self, name, slot, runner, error=None):
         """A whole run."""

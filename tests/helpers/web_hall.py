@@ -29,12 +29,12 @@ class Site:
         sources = self._doors.web.state.sources
         sources["runs"] = replace(sources["runs"], owned=owned)
 
-    def tell_job(self, name, schedule=None, **options):
+    def tell_job(self, name, schedule=None, *, tiny=False, **options):
         """Make a job known in the store of runs, as an instance does when it starts."""
         from tenure.rules import commands as c
         from tenure.scheduler.jobs import define
 
-        job = define(name, schedule, lambda: None, options, {})
+        job = define(name, schedule, lambda: None, options, {}, tiny_leases=tiny)
         identity = schedule.identity if schedule is not None else ""
         command = c.Register(identity, job.fingerprint(), json.dumps(job.told()), job.bound_ms)
         self.app.ask_now(lambda records: records.ledger.ask_one(name, command))

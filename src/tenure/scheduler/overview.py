@@ -81,8 +81,8 @@ async def _late(records: Records, job: JobView, now: int) -> list[Concern]:
 def _failing(job: JobView) -> list[Concern]:
     if job.last is None or job.last.status not in BAD:
         return []
-    error = job.last.error
-    return [Concern(job.name, f"{error[0]}: {error[1]}" if error else f"its last run was {job.last.status}", job.last)]
+    error, how = job.last.error, "failed" if job.last.status == "failed" else "was interrupted"
+    return [Concern(job.name, f"{error[0]}: {error[1]}" if error else f"its last run {how}", job.last)]
 
 
 def _stuck(job: JobView, run: RunView, now: int) -> list[Concern]:

@@ -80,7 +80,7 @@ def duration(runs: Sequence[RunView]) -> Markup:
     taken = [(run, took) for run in sorted(runs, key=lambda run: run.slot) if (took := took_ms(run)) is not None]
     values = [took for _, took in taken]
     p50, p95, top = percentile(values, 0.5), percentile(values, 0.95), max(1, *values) * 1.08
-    floor, left, room = HEIGHT - 24, 8, WIDTH - 70
+    floor, left, room = HEIGHT - 24, 8, WIDTH - 88
     parts = [line(0, floor, WIDTH, floor, "axis")]
 
     def height(ms: float) -> float:
@@ -105,7 +105,7 @@ def strip(runs: Sequence[RunView], count: int = 30) -> Markup:
     parts = []
     for place, run in enumerate(last):
         bad = run.status in (*BAD, "expired")
-        x, height = 6 * (count - len(last) + place), 9 if bad else 18
+        x, height = 6 * place, 9 if bad else 18
         takeovers = len(run.attempts) > 1
         says = f"{short(run.slot)}: {run.status}" + (f" after {len(run.attempts)} attempts" if takeovers else "")
         parts.append(rect(x, 20 - height, 4.5, height, f"outcome {run.status}", says=says, rx=1))
@@ -114,7 +114,7 @@ def strip(runs: Sequence[RunView], count: int = 30) -> Markup:
     label = f"The last {len(last)} runs: " + ", ".join(
         f"{many} {status}" for status, many in Counter(run.status for run in last).most_common()
     )
-    return picture(6 * count, 24, label, *parts, class_="strip")
+    return picture(6 * max(1, len(last)), 24, label, *parts, class_="strip")
 
 
 def week(runs: Sequence[RunView], tz: str) -> dict[tuple[int, int], tuple[int, int]]:
