@@ -30,7 +30,7 @@ def test_case_r1_a_runner_whose_commits_are_rolled_back(any_url):
     assert [one.how for one in run.attempts] == ["expired", "success"]
 
 
-@stores("sqlite", "postgres", long=("valkey9", "redis62", "redis70", "pgbouncer", "cluster"))
+@stores("sqlite", long=("postgres", "pgbouncer", "valkey9", "redis62", "redis70", "cluster"))
 def test_case_r37_sigterm_while_a_handler_goes_on(any_url):
     """It runs three leases longer, within the stop's time: heartbeats go on, nobody takes over, its success counts."""
     with Fleet(any_url, lease="1s", kind="deaf", block=3, stop_timeout=10) as fleet:
@@ -74,7 +74,7 @@ def test_case_r64_sigstop_across_five_hundred_slots(any_url):
     with Fleet(any_url, lease="2s", kind="short", every=0.05, jitter=0, history=100_000) as fleet:
         name = fleet.start()
         fleet.wait("effect")
-        fleet.signal(name, signal.SIGSTOP)
+        fleet.freeze(name)
         time.sleep(26)
         fleet.signal(name, signal.SIGCONT)
         until(lambda: slept_over(fleet))

@@ -5,7 +5,7 @@ import asyncio
 import dataclasses
 
 import pytest
-from history import Conditions, Kept, check
+from history import GRACE_MS, Conditions, Kept, check
 from recording import clocks, packed, recording, unpacked
 
 from tenure.proof.steps import Breach
@@ -172,7 +172,7 @@ def both_sure(scene):
 
 
 def taken_over_late(scene):
-    scene.conditions.bound_ms = 500
+    scene.conditions.bound_ms = LEASE - GRACE_MS
 
 
 def slot_without_a_word(scene):

@@ -9,7 +9,7 @@ from store_urls import stores
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 
 
-@stores("sqlite", "postgres", "valkey9")
+@stores("sqlite", "valkey9", long=("postgres",))
 def test_case_r16_and_r32_kill_between_two_store_calls(any_url):
     """The process dies at its n-th step: nothing lost, nothing twice."""
     kill_at(any_url, range(2, 40, 9))

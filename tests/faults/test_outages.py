@@ -6,7 +6,7 @@ import pytest
 from fleet import Fleet
 from proxy import Proxy, target_of, through
 from redis_server import with_options
-from store_urls import crash, servers
+from store_urls import crash, servers, stores
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(120)]
 
@@ -72,7 +72,7 @@ def test_r44_a_store_that_accepts_and_never_answers(server, store_url):
     assert len(run.attempts) > 1
 
 
-@servers("postgres", long=("valkey9", "redis62"))
+@servers("valkey9", long=("postgres", "redis62"))
 def test_case_r31_the_store_comes_after_the_instances(server, store_url):
     """Started while it is down they wait; they register and run once it is there."""
     crash(server)
@@ -103,10 +103,10 @@ def test_case_r27_the_store_is_gone_twenty_times(server, store_url):
         fleet.news("effect")
 
 
-@servers("postgres")
-def test_r44_handlers_that_use_up_the_pool(server, store_url):
+@stores("postgres")
+def test_r44_handlers_that_use_up_the_pool(any_url):
     """They hold all transactions for three leases: heartbeats go on beside them, and who finds none is told."""
-    url = with_options(store_url, transactions=2, timeout=1)
+    url = with_options(any_url, transactions=2, timeout=1)
     with Fleet(url, lease="1s", kind="greedy", block=3, overlap="allow") as fleet:
         fleet.start()
         fleet.registered(1)

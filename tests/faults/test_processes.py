@@ -1,6 +1,8 @@
 """Real processes on one SQLite file: killed, frozen, blocked, told to stop. `make faults` runs the long set."""
 
+import contextlib
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -64,7 +66,7 @@ def test_r24_sigstop_for_two_leases(url):
         fleet.registered(2)
         fleet.trigger()
         begun = fleet.wait("begin", attempt=1)
-        fleet.signal(begun["name"], signal.SIGSTOP)
+        fleet.freeze(begun["name"])
         fleet.wait("begin", attempt=2)
         (run,) = fleet.ended(1)
         time.sleep(2 * LEASE - 3.5)
@@ -101,7 +103,7 @@ def test_r26_a_deaf_sync_handler_that_was_frozen_is_refused(url):
         fleet.registered(2)
         fleet.trigger()
         begun = fleet.wait("begin", attempt=1)
-        fleet.signal(begun["name"], signal.SIGSTOP)
+        fleet.freeze(begun["name"])
         fleet.wait("effect", attempt=2)
         fleet.signal(begun["name"], signal.SIGCONT)
         late = fleet.wait("effect", attempt=1)
@@ -146,3 +148,22 @@ def test_case_r42_a_process_that_just_exits(url):
         (run,) = fleet.ended(1)
     assert second["at"] - begun["at"] <= LEASE + 2 * BEAT + GRACE
     assert [one.how for one in run.attempts] == ["expired", "success"]
+
+
+@pytest.mark.long
+def test_r45_a_stopped_process_that_keeps_the_files_lock(url):
+    """Nobody can write: the handler is told to stop in time; when the lock is free the next attempt is won."""
+    with Fleet(url, lease="1s") as fleet:
+        for _ in range(2):
+            fleet.start()
+        fleet.registered(2)
+        wish = fleet.trigger()
+        begun = fleet.wait("begin", attempt=1)
+        fleet.harm()
+        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=5)) as stopped:
+            stopped.execute("BEGIN IMMEDIATE")
+            ended = fleet.wait("end", token=begun["token"])
+            assert not fleet.of("begin", attempt=2)
+        run = fleet.through(wish)
+    assert ended["how"] in ("LeaseLost", "CancelledError")
+    assert [one.how for one in run.attempts][1:] == ["success"]

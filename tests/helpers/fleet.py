@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -112,6 +113,22 @@ class Fleet:
         """Send a signal to one that this fleet started."""
         self.harm(name)
         self.workers[name].send_signal(number)
+
+    def freeze(self, name):
+        """SIGSTOP; but not while it holds the write lock of a SQLite file, for then it would hold up everybody."""
+        self.signal(name, signal.SIGSTOP)
+        while self.url.startswith("sqlite:///") and not self._writable():
+            self.signal(name, signal.SIGCONT)
+            time.sleep(0.01)
+            self.signal(name, signal.SIGSTOP)
+
+    def _writable(self):
+        with contextlib.closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=1)) as file:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            return True
 
     def harm(self, *names):
         """These are, or all are, kept from doing what the laws ask of whoever is well."""

@@ -6,13 +6,20 @@ The lines are its record: appended to its output as things happen, with the wall
 a killed process has told stays told. A handler tells `begin`, each `effect` with when it asked whether it still
 held, and `end` with how.
 
-KIND is what the first attempt's handler does: `hold` loops until it is told to stop, and heeds check(); `deaf`
-is a sync handler that never asks; `block` blocks its loop for BLOCK seconds; `short` returns at once; `exit` ends
-its process; `bulky` takes TAKES seconds and returns 60 KB; `booked` writes to the table `effect` and finishes in one
-transaction; `greedy` keeps a transaction open for BLOCK seconds; `steps` has an effect every 10 ms, for ever, in every
-attempt. Later attempts of the others return at once. TENURE_FAILPOINT=N kills the process at its N-th step: each read
-and each commit of the store has one right before and one right after it. TENURE_ROLLBACKS=N fails the next N commits
-once a handler has begun.
+KIND is what the first attempt's handler does; later attempts return at once, where nothing else is said:
+
+hold    loops until it is told to stop, and heeds check(); with TAKES every attempt does, for so many seconds
+deaf    is a sync handler that never asks, for BLOCK seconds; later attempts for TAKES
+block   blocks its loop for BLOCK seconds
+short   returns at once
+exit    ends its process
+bulky   takes TAKES seconds and returns 60 KB
+booked  writes to the table `effect` and finishes in one transaction
+greedy  keeps a transaction open for BLOCK seconds
+steps   has an effect every 10 ms, for ever, in every attempt
+
+TENURE_FAILPOINT=N kills the process at its N-th step: each read and each commit of the store has one right before and
+one right after it. TENURE_ROLLBACKS=N fails the next N commits once a handler has begun.
 """
 
 import asyncio
@@ -134,8 +141,7 @@ async def hold(run: Run) -> None:
 
 def deaf(run: Run) -> None:
     with life(run):
-        if run.attempt == 1:
-            time.sleep(BLOCK)
+        time.sleep(BLOCK if run.attempt == 1 else TAKES)
         effect(run)
 
 

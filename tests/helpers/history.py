@@ -17,7 +17,7 @@ from tenure.rules.instant import SECOND
 from tenure.rules.job import EMPTY, Job, run_id
 
 # What a busy machine may add to the bound of a takeover, in milliseconds.
-GRACE_MS = 2_000
+GRACE_MS = 5_000
 
 
 @dataclass
