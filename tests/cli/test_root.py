@@ -45,6 +45,7 @@ EXIT_CODES = {
     "db upgrade": {0, 1, 2, 5, 130},
     "db check": {0, 1, 2, 3, 5, 130},
     "doctor": {0, 1, 2, 3, 130},
+    "prove": {0, 1, 2, 130},
 }
 
 
@@ -65,7 +66,7 @@ def test_help_tells_exit_codes(cli, words, flag):
     assert codes == EXIT_CODES[" ".join(words)]
 
 
-@pytest.mark.parametrize("words", [words for words in tree() if words[0] not in ("explain", "demo")], ids=" ".join)
+@pytest.mark.parametrize("words", [words for words in tree() if words[0] not in ("explain", "demo", "prove")], ids=" ".join)
 def test_every_store_command_has_the_common_options(cli, words):
     """--store, --app and --json stand on every command that uses a store."""
     told = cli(*words, "--help").stdout

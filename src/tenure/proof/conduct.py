@@ -253,7 +253,9 @@ def l8(case: Case) -> Iterator[str]:
             job = case.jobs[name]
             told = case.witness.told.get(job.document)
             document = told.job if told is not None else EMPTY
-            old: float = now - slot - max(job.max_late_ms, case.later_jobs[name].max_late_ms) - 10_000
+            both = (job, case.later_jobs[name])
+            late = max(one.bound_ms if request else one.max_late_ms for one in both)  # a wish waits longer (R36)
+            old: float = now - slot - late - 10_000
             ended = case.witness.ends.get((name, slot, request), (0.0, ""))[0]
             old = min(old, 1000 * (case.end - ended))
             waiting = document.find(slot, request) or any(wish.id == request for wish in document.requests)
