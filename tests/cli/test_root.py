@@ -66,7 +66,11 @@ def test_help_tells_exit_codes(cli, words, flag):
     assert codes == EXIT_CODES[" ".join(words)]
 
 
-@pytest.mark.parametrize("words", [words for words in tree() if words[0] not in ("explain", "demo", "prove")], ids=" ".join)
+# They ask no store.
+STORELESS = ("explain", "demo", "prove")
+
+
+@pytest.mark.parametrize("words", [words for words in tree() if words[0] not in STORELESS], ids=" ".join)
 def test_every_store_command_has_the_common_options(cli, words):
     """--store, --app and --json stand on every command that uses a store."""
     told = cli(*words, "--help").stdout
