@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from drawing import doors, races, scenes, states, tables
+from drawing import doors, proofs, races, scenes, states, tables
 
 DRAWINGS: Final[dict[str, Callable[[], str]]] = {
     "states of a run": states.diagram,
@@ -29,6 +29,9 @@ DRAWINGS: Final[dict[str, Callable[[], str]]] = {
     "events": tables.events,
     "routes": doors.routes,
     "verbs": doors.verbs,
+    "what is planted in instances": proofs.planted,
+    "kinds of faults": proofs.faults,
+    **proofs.SCENARIOS,
 }
 
 _DRAWN: Final = re.compile(r"(<!-- drawn: (?P<name>[^\n]+?) -->\n)(?P<body>.*?)(<!-- end -->)", re.DOTALL)

@@ -187,28 +187,28 @@ def _no_limit_to_what_was_written(change_of: Any) -> Any:
 
 
 SABOTAGES: Final = (
-    Sabotage("rules", "a live run is taken over", ("S11", "S8"), -1, _rule(planted.live_run_taken_over)),
-    Sabotage("rules", "an overlap is ignored", ("I1",), -1, _rule(planted.overlap_ignored)),
-    Sabotage("rules", "a superseded slot is started", ("I4", "I5"), -1, _rule(planted.superseded_started)),
-    Sabotage("rules", "attempts have no end", ("I6",), -1, _rule(planted.attempts_without_end)),
-    Sabotage("rules", "a released lease is renewed", ("S9",), -1, _rule(planted.released_lease_renewed)),
-    Sabotage("rules", "a finish with an old token counts", ("I3",), -1, _rule(planted.old_token_accepted(c.Finish))),
+    Sabotage("rules", "a live run is taken over", ("S11", "S8"), 0, _rule(planted.live_run_taken_over)),
+    Sabotage("rules", "an overlap is ignored", ("I1",), 0, _rule(planted.overlap_ignored)),
+    Sabotage("rules", "a superseded slot is started", ("I4", "I5"), 102, _rule(planted.superseded_started)),
+    Sabotage("rules", "attempts have no end", ("I6",), 0, _rule(planted.attempts_without_end)),
+    Sabotage("rules", "a released lease is renewed", ("S9",), 22, _rule(planted.released_lease_renewed)),
+    Sabotage("rules", "a finish with an old token counts", ("I3",), 9, _rule(planted.old_token_accepted(c.Finish))),
     Sabotage(
-        "rules", "a heartbeat with an old token counts", ("S4",), -1, _rule(planted.old_token_accepted(c.Heartbeat))
+        "rules", "a heartbeat with an old token counts", ("S4",), 9, _rule(planted.old_token_accepted(c.Heartbeat))
     ),
-    Sabotage("rules", "lateness is ignored", ("I4",), -1, _rule(planted.late_ignored)),
-    Sabotage("rules", "a slot is started early", ("I4",), -1, _rule(planted.early_ignored)),
-    Sabotage("rules", "the fence is not raised", ("S12",), -1, _rule(planted.fence_not_raised)),
-    Sabotage("rules", "a dead run is left by a newer win", ("S12", "R6"), -1, _rule(planted.dead_run_left)),
-    Sabotage("rules", "a pause is ignored", ("R37",), -1, _rule(planted.pause_ignored)),
-    Sabotage("rules", "states are forgotten too soon", ("R11",), -1, _rule(planted.state_forgotten)),
-    Sabotage("rules", "a claim that won is told otherwise", ("I8a",), -1, _rule(planted.won_claim_forgotten)),
+    Sabotage("rules", "lateness is ignored", ("I4",), 1, _rule(planted.late_ignored)),
+    Sabotage("rules", "a slot is started early", ("I4",), 4, _rule(planted.early_ignored)),
+    Sabotage("rules", "the fence is not raised", ("S12",), 1, _rule(planted.fence_not_raised)),
+    Sabotage("rules", "a dead run is left by a newer win", ("S12", "R6"), 2, _rule(planted.dead_run_left)),
+    Sabotage("rules", "a pause is ignored", ("R37",), 9, _rule(planted.pause_ignored)),
+    Sabotage("rules", "states are forgotten too soon", ("R11",), 1, _rule(planted.state_forgotten)),
+    Sabotage("rules", "a claim that won is told otherwise", ("I8a",), 5, _rule(planted.won_claim_forgotten)),
     Sabotage("rules", "a finish asked again is refused", ("S15",), -1, _rule(planted.finish_forgotten)),
     Sabotage(
-        "ledger", "a race that was lost is taken for won", ("S20", "S16"), -1, _altered(Ledger, "_commit", _as_if_won)
+        "ledger", "a race that was lost is taken for won", ("S20", "S16"), 0, _altered(Ledger, "_commit", _as_if_won)
     ),
     Sabotage(
-        "ledger", "changes have no deadline", ("S14",), -1, _altered(ledger, "change_of", _no_limit_to_what_was_written)
+        "ledger", "changes have no deadline", ("S14",), 5, _altered(ledger, "change_of", _no_limit_to_what_was_written)
     ),
     Sabotage(
         "claims",
@@ -217,9 +217,9 @@ SABOTAGES: Final = (
         -1,
         _instead(Claims, "_given_up", lambda *_: True),
     ),
-    Sabotage("keeper", "no runner judges itself", ("S21",), -1, _instead(Keeper, "judge", _nothing)),
+    Sabotage("keeper", "no runner judges itself", ("S21",), 9, _instead(Keeper, "judge", _nothing)),
     Sabotage(
-        "keeper", "refused heartbeats are not heard", ("S21",), -1, _altered(Keeper, "_beaten", _deaf_to_refusals)
+        "keeper", "refused heartbeats are not heard", ("S21",), 11, _altered(Keeper, "_beaten", _deaf_to_refusals)
     ),
     Sabotage(
         "keeper",
@@ -229,15 +229,15 @@ SABOTAGES: Final = (
         _all(_altered(Keeper, "_looked", _backup_once), _instead(Watchman, "_adopt", _nothing)),
     ),
     Sabotage(
-        "keeper", "hints and looks never come soon", ("L2", "L3"), -1, _altered(timers, "next_look", _looking_away)
+        "keeper", "hints and looks never come soon", ("L2", "L3"), 0, _altered(timers, "next_look", _looking_away)
     ),
-    Sabotage("timers", "a claim comes five seconds late", ("I8",), -1, _altered(timers, "claim_at", _late_to_claim)),
+    Sabotage("timers", "a claim comes five seconds late", ("I8",), 0, _altered(timers, "claim_at", _late_to_claim)),
     Sabotage("timers", "a heartbeat in seven is sent", ("R23",), -1, _altered(timers, "next_beat", _sluggish)),
     Sabotage(
         "timers",
         "a runner doubts after its lease",
         ("S21",),
-        -1,
+        9,
         _instead(timers, "unsure_after", lambda lease, _: lease + 5_000),
     ),
     Sabotage(
@@ -255,21 +255,21 @@ SABOTAGES: Final = (
         _instead(run, "provable", lambda lease: 2 * lease),
     ),
     Sabotage(
-        "run", "a handler in doubt is not cancelled", ("S22", "L4"), -1, _altered(Holding, "abort", _without_cancelling)
+        "run", "a handler in doubt is not cancelled", ("S22", "L4"), 40, _altered(Holding, "abort", _without_cancelling)
     ),
     Sabotage(
         "runner", "a hand-over is told as failed", ("R27",), -1, _altered(timers, "ending", _given_back_as_failed)
     ),
     Sabotage("catch-up", "nothing is recovered", ("L6",), -1, _instead(CatchUp, "recover", _nothing_async)),
-    Sabotage("catch-up", "missed slots are not told", ("L6",), -1, _instead(CatchUp, "_missed", lambda *_: [])),
+    Sabotage("catch-up", "missed slots are not told", ("L6",), 11, _instead(CatchUp, "_missed", lambda *_: [])),
     Sabotage(
         "catch-up", "slots left to others are forgotten", ("L6",), -1, _instead(CatchUp, "_close", _nothing_async)
     ),
     Sabotage("watchman", "waking is not noticed", ("L6",), -1, _instead(Watchman, "recover", _nothing_async)),
-    Sabotage("store", "versions are not compared", ("S16",), -1, _altered(MemoryStore, "_apply", _no_version)),
+    Sabotage("store", "versions are not compared", ("S16",), 0, _altered(MemoryStore, "_apply", _no_version)),
     Sabotage("store", "deadlines are not kept", ("S14",), -1, _altered(MemoryStore, "_apply", _no_deadline)),
     Sabotage("store", "no marks are kept", ("L6",), -1, _altered(MemoryStore, "_apply", _no_marks)),
-    Sabotage("store", "ended runs are not kept", ("R11",), -1, _altered(MemoryStore, "_apply", _no_records)),
+    Sabotage("store", "ended runs are not kept", ("R11",), 0, _altered(MemoryStore, "_apply", _no_records)),
     Sabotage("store", "each fiftieth change is lost", ("S16",), -1, _altered(MemoryStore, "_apply", _forgetful)),
     Sabotage("store", "a change is torn in two", ("I3", "S16"), -1, _altered(MemoryStore, "_apply", _torn)),
 )
