@@ -18,6 +18,7 @@ from tenure.errors import ConfigError
 
 Kind = Literal["endpoint", "human", "session", "link", "friend"]
 DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_PAIRS: Final = tuple(first + second for first in DIGITS for second in DIGITS)
 _SPELLED: Final = re.compile(r"tenure_(endpoint|human|session|link|friend)_[0-9A-Za-z]{49}")
 LEAST_BYTES: Final = 32
 
@@ -66,11 +67,12 @@ def _checksum(text: str) -> str:
 
 
 def _base62(raw: bytes, length: int) -> str:
-    number, digits = int.from_bytes(raw, "big"), []
+    """Two digits at a time: each claim spells a token."""
+    number, pairs = int.from_bytes(raw, "big"), []
     while number:
-        number, rest = divmod(number, 62)
-        digits.append(DIGITS[rest])
-    return "".join(reversed(digits)).rjust(length, DIGITS[0])
+        number, rest = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[rest])
+    return "".join(reversed(pairs)).rjust(length, DIGITS[0])[-length:]
 
 
 class Ring:
