@@ -31,6 +31,8 @@ PAUSE_SECONDS: Final = 0.4
 # A word on a quiet stream, which keeps proxies from cutting it and finds out who has hung up (case 59).
 QUIET_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 1.0
+CHANGED: Final = "event: changed\ndata: 1\n\n"
+OVER: Final = "event: over\ndata: 1\n\n"
 MANY: Final = Refusal("rate_limited", "Too many pages are open at once. Close some.", {"retry_after_seconds": 10})
 
 
@@ -61,7 +63,7 @@ class Watch:
         while True:
             with contextlib.suppress(TenureError):
                 found = await self._source.ask(versions)
-                if seen is not None and found != seen:
+                if found != seen:
                     for ear in tuple(self._ears):
                         ear.ring()
                 seen = found
@@ -98,19 +100,16 @@ class Live:
         self._open[human.id] += 1
         try:
             with self._watches[key].ear() if key is not None else self._board.notices.ear(("board", human.id)) as ear:
-                # Whoever comes back may have missed something.
-                back = "last-event-id" in request.headers
-                yield "retry: 1000\nid: 1\n" + (
-                    "event: changed\ndata: back\n\n" if back else "event: here\ndata: 1\n\n"
-                )
+                # Something may have changed since the page was made, or while the stream was cut.
+                yield f"retry: 1000\n{CHANGED}"
                 while not self._closing.is_set():
                     rung = await self._wait(ear)
                     if self._closing.is_set():
                         return
                     if await whose(request) is None:
-                        yield "event: over\ndata: 1\n\n"
+                        yield OVER
                         return
-                    yield "id: 1\nevent: changed\ndata: 1\n\n" if rung else ": quiet\n\n"
+                    yield CHANGED if rung else ": quiet\n\n"
                     if rung:
                         await asyncio.sleep(PAUSE_SECONDS)
         finally:
