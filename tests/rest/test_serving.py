@@ -124,6 +124,12 @@ async def test_b43_a_body_without_a_length_is_counted(rest):
                 writer.write(b"0\r\n\r\n")
             assert (await reader.readline()).startswith(b"HTTP/1.1 %d " % status)
             writer.close()
+        # A length that is told is believed when it is too large: nothing need be sent.
+        told = head.replace(b"transfer-encoding: chunked", b"content-length: 65537")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(told)
+        assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 413 ")
+        writer.close()
 
 
 @pytest.mark.parametrize(

@@ -146,13 +146,14 @@ async def test_b41a_batches_are_answered_item_by_item(rest):
     claims = (await worker.did("claim_next", max=100, worker="w1"))["claims"]
     assert len(claims) == 6
     held = [{"todo_id": one["todo"]["id"], "lease_token": one["lease_token"]} for one in claims]
-    beats = [{**held[0], "lease_ttl_seconds": 600}, held[1], {**held[2], "lease_token": "tl_" + "0" * 43}, {"x": 1}, 7]
+    wrong = {**held[2], "lease_token": "tl_" + "0" * 43}
+    beats = [{**held[0], "lease_ttl_seconds": 600}, {"x": 1}, wrong, 7, held[1]]
     told = (await worker.did("heartbeat", items=beats, worker="w1"))["items"]
-    assert [one.get("lease_ttl_seconds") for one in told] == [600, 300, None, None, None]
+    assert [one.get("lease_ttl_seconds") for one in told] == [600, None, None, None, 300]
     assert [one.get("error", {}).get("code") for one in told] == [
-        None, None, "conflict", "invalid_argument", "invalid_argument",
+        None, "invalid_argument", "conflict", "invalid_argument", None,
     ]  # fmt: skip
-    assert told[2]["todo_id"] == held[2]["todo_id"]
+    assert (told[2]["todo_id"], told[4]["todo_id"]) == (held[2]["todo_id"], held[1]["todo_id"])
     done = (await worker.did("complete", items=[{**held[0], "result": 1}, held[1], held[1]]))["items"]
     assert [one["state"] for one in done] == ["done"] * 3
     failed = (await worker.did("fail", items=[{**held[2], "reason": "x"}, held[3]]))["items"]
