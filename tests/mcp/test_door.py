@@ -75,6 +75,36 @@ async def test_b27_whatever_opens_nothing_gets_one_401_the_same_bytes(board, ser
     assert json.loads(first[2])["code"] == "unauthenticated"
 
 
+async def test_b27_a_credential_that_opened_its_endpoint_before_gets_the_same_401_once_it_does_not(
+    board, served, generation
+):
+    """Whatever is sent with it: a tool's call, a list, a message that is none, headers that do not agree."""
+    gone, own = board.write(endpoints.vend, board.alice, name="gone"), []
+    headers = {"mcp-protocol-version": "2026-07-28"} if generation == "modern" else {}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "whoami", "arguments": {}}}
+    if generation == "modern":
+        call["params"] |= list_tools()["params"]
+    bodies = [
+        (call, {"mcp-method": "tools/call", "mcp-name": "whoami"}),
+        (call, {"mcp-method": "tools/list", "mcp-name": "claim"}),
+        (call, {"accept": "text/plain"}),
+        ({**call, "params": {"name": "no_such_tool"}}, {}),
+        (list_tools(), {"mcp-method": "tools/list"}),
+        ([], {}),
+    ]
+    async with served.http(gone) as http:
+        for revoked in (False, True):
+            for body, more in bodies:
+                answer = await http.post(f"/mcp/{gone.endpoint.slug}", json=body, headers={**headers, **more})
+                own.append((revoked, facts(answer)))
+            if not revoked:
+                board.write(endpoints.revoke, board.alice, gone.endpoint.slug)
+    async with served.http() as http:
+        unknown = facts(await http.post("/mcp/nobody-2345", json=call))
+    assert {answer[0] for revoked, answer in own if not revoked} >= {200, 400}
+    assert all(answer == unknown for revoked, answer in own if revoked), own
+
+
 async def test_b27_two_authorization_headers_are_none(board, served):
     """Which of two credentials counts would be for a proxy to choose: neither does."""
     vended = board.write(endpoints.vend, board.alice, name="mine")
@@ -143,14 +173,19 @@ async def test_an_endpoint_that_says_handshake_declines_the_new_generation(board
     """Its clients fall back, and hear of edits then; the endpoint's word stands over the server's."""
     vended = board.write(endpoints.vend, board.alice, name="w")
     board.write(endpoints.set_era, board.alice, vended.endpoint.slug, "handshake")
+    call = {**list_tools(41), "method": "tools/call"}
+    call["params"] |= {"name": "whoami", "arguments": {}}
+    calls = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "whoami"}
     async with served.http(vended) as http:
-        answer = await http.post(f"/mcp/{vended.endpoint.slug}", json=list_tools(41), headers=MODERN)
-    assert answer.status_code == 400
-    error = answer.json()
-    assert error["id"] == 41
-    assert error["error"]["code"] == -32022
-    assert "2025-11-25" in error["error"]["data"]["supported"]
-    assert "2026-07-28" not in error["error"]["data"]["supported"]
+        for body, headers in ((list_tools(41), MODERN), (call, calls), (call, calls)):
+            answer = await http.post(f"/mcp/{vended.endpoint.slug}", json=body, headers=headers)
+            assert answer.status_code == 400
+            error = answer.json()
+            assert error["id"] == 41
+            assert error["error"]["code"] == -32022
+            assert error["error"]["data"]["requested"] == "2026-07-28"
+            assert "2025-11-25" in error["error"]["data"]["supported"]
+            assert "2026-07-28" not in error["error"]["data"]["supported"]
     async with served.client(vended, "modern") as client:
         assert client.protocol_version == "2025-11-25"
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.types import Message, Receive
 
-from tenure.board.access import Worker
+from tenure.board.access import UNAUTHENTICATED, Worker, worker_by_credential
 from tenure.board.board import Board
 from tenure.board.database import Notice, Tx
 from tenure.board.refused import Refused
@@ -36,11 +36,45 @@ DEAF: Final = Refusal(
 
 
 class Call:
-    """One request of an endpoint: who sent it, and whether anyone still waits for its answer."""
+    """One request of an endpoint: who sent it, and whether anyone still waits for its answer.
 
-    def __init__(self, worker: Worker, credential: str, slug: str) -> None:
-        self.worker, self.credential, self.slug = worker, Secret(credential), slug
+    `worker` is read before anything is answered, but for a tool that is called and answered at once: what the
+    credential opens is read in the very transaction of the verb then; `denied` is what that came to, if it came to
+    nothing, and `declined` that its endpoint speaks another generation of the protocol.
+    """
+
+    def __init__(self, board: Board, credential: str, slug: str, *, modern: bool) -> None:
+        self._board, self._secret, self._slug, self.modern = board, Secret(credential), slug, modern
+        self.key = digest(credential)
+        self.endpoint_id = ""
         self.gone = asyncio.Event()
+        self.denied: Refusal | None = None
+        self.declined = False
+        self.read = False  # whether what the credential opens was read at all
+        self._worker: Worker | None = None
+
+    @property
+    def worker(self) -> Worker:
+        """Who sent it, as read by `identify`."""
+        if self._worker is None:
+            raise Refused(UNAUTHENTICATED)
+        return self._worker
+
+    async def identify(self) -> Worker:
+        """Read what the credential opens, if that was not done. Raises Refused."""
+        if self._worker is None:
+            self._worker = await self.again()
+            self.endpoint_id = self._worker.id
+        return self._worker
+
+    async def again(self) -> Worker:
+        """Read what the credential opens now. Raises Refused."""
+        return await self._board.database.read(self.opens)
+
+    def opens(self, tx: Tx) -> Worker:
+        """The worker whose credential this is. Raises Refused."""
+        self.read = True
+        return worker_by_credential(tx, self._board, self._secret.reveal(), self._slug)
 
     def hearing(self, receive: Receive) -> Receive:
         """`receive`, by which the call learns that its client hung up."""
@@ -73,7 +107,7 @@ class Calls:
     @contextlib.contextmanager
     def opened(self, call: Call) -> Iterator[None]:
         """Count `call` as open and end it with the others. Raises Refused when its endpoint has too many."""
-        endpoint = call.worker.endpoint.id
+        endpoint = call.endpoint_id
         if self._each[endpoint] >= OPEN_LIMIT:
             raise Refused(TOO_MANY)
         if self.draining:
@@ -126,4 +160,4 @@ def _tell(tx: Tx, notice: Notice) -> None:
 
 
 def _notice(call: Call, session: str, request_id: object) -> Notice:
-    return "cancel", digest(f"{call.worker.endpoint.id} {session} {request_id!r}")
+    return "cancel", digest(f"{call.endpoint_id} {session} {request_id!r}")

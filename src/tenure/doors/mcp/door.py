@@ -11,8 +11,8 @@ import contextlib
 import json
 import re
 import secrets
-from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Collection, MutableMapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,9 +23,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from tenure.board.access import UNAUTHENTICATED, worker_by_credential
+from tenure.board.access import UNAUTHENTICATED
 from tenure.board.board import Board
 from tenure.board.buckets import spend
 from tenure.board.refused import Refused
@@ -38,9 +38,12 @@ from tenure.rules.refusal import Refusal
 BODY_BYTES: Final = 4 * 1024 * 1024
 TOO_LARGE: Final = Refusal("payload_too_large", f"A request may have {BODY_BYTES} bytes at most.")
 SESSION: Final = b"mcp-session-id"
+REMEMBERED: Final = 10_000
 
 _SLUG: Final = re.compile(r".*/mcp/([^/]+)/?")
 _BEARER: Final = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+# A message of JSON-RPC, or one of ASGI.
+Message = MutableMapping[str, Any]
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -56,6 +59,7 @@ class Door:
         # than half the cost.
         self._quick = StreamableHTTPSessionManager(server, stateless=True, json_response=True)
         self._waiting = StreamableHTTPSessionManager(server, stateless=True)
+        self._known: OrderedDict[str, str] = OrderedDict()
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -72,81 +76,109 @@ class Door:
         # Blanks around a header's value are no part of it (RFC 9110); the server hands them on.
         scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         try:
-            respond = await self._let_in(scope, receive)
+            # Host and Origin first, then the credential: whoever has none learns nothing more.
+            if (stranger := await self._guard.validate_request(Request(scope))) is not None:
+                await stranger(scope, receive, send)
+            else:
+                await self._answer(self._call(scope), scope, receive, send)
         except Refused as refused:
-            respond = refusal_response(refused.refusal)
-        if isinstance(respond, Response):
-            await respond(scope, receive, send)
-            return
-        await self._answer(respond, scope, receive, send)
+            await refusal_response(refused.refusal)(scope, receive, send)
+        except _NoMessage as error:
+            await _error(None, error.code, str(error))(scope, receive, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive) -> Call | Response:
-        """Host and Origin first, then the credential: whoever has none learns nothing more."""
-        if (stranger := await self._guard.validate_request(Request(scope))) is not None:
-            return stranger
-        path, given = _SLUG.fullmatch(scope["path"]), Headers(scope=scope).getlist("authorization")
+    def _call(self, scope: Scope) -> Call:
+        headers = Headers(scope=scope)
+        path, given = _SLUG.fullmatch(scope["path"]), headers.getlist("authorization")
         bearer = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
         if path is None or bearer is None:
             raise Refused(UNAUTHENTICATED)
-        slug, credential = path[1], bearer[1]
-        return Call(
-            await self._board.database.read(worker_by_credential, self._board, credential, slug), credential, slug
-        )
+        modern = headers.get("mcp-protocol-version") not in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
+        return Call(self._board, bearer[1], path[1], modern=modern)
 
     async def _answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        version, method = headers.get("mcp-protocol-version"), scope["method"]
-        handshake = version in (None, *HANDSHAKE_PROTOCOL_VERSIONS)
-        try:
-            if method == "GET" and handshake:
-                await self._stream(call, headers, receive, send)
-            elif method == "POST":
-                await self._post(call, scope, receive, send, headers, handshake=handshake)
-            else:
-                await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
-        except Refused as refused:
-            await refusal_response(refused.refusal)(scope, receive, send)
-
-    async def _stream(self, call: Call, headers: Headers, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            await self._post(call, scope, receive, send)
+            return
+        await call.identify()
+        if scope["method"] != "GET" or call.modern:
+            await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
+            return
         if not self._board.notices.connected:
             raise Refused(DEAF)
-        await spend(self._board, "worker", call.worker.endpoint.id)
+        await spend(self._board, "worker", call.endpoint_id)
         with self.calls.opened(call):
-            await streams.get_stream(self._board, call, headers.get("last-event-id"), receive, send)
+            last = Headers(scope=scope).get("last-event-id")
+            await streams.get_stream(self._board, call, last, receive, send)
 
-    async def _post(
-        self, call: Call, scope: Scope, receive: Receive, send: Send, headers: Headers, *, handshake: bool
-    ) -> None:
-        body = await _body(receive)
+    async def _post(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        call.endpoint_id = self._known.get(call.key, "")
+        if not call.endpoint_id:  # of a credential that is new here nothing is read before it is known
+            await call.identify()
+            self._remember(call)
         try:
-            message = parse(body)
-        except NotJson as error:
-            await _error(None, PARSE_ERROR, f"Parse error: the body {error}.")(scope, receive, send)
-            return
-        if not isinstance(message, dict):
-            await _error(None, INVALID_REQUEST, "The body must be one JSON-RPC message.")(scope, receive, send)
-            return
-        if not handshake and (call.worker.endpoint.mcp_era or self._board.settings.mcp_era) == "handshake":
-            await _unsupported(message.get("id"), headers["mcp-protocol-version"])(scope, receive, send)
-            return
-        if message.get("method") != "tools/call":  # which is counted as the verb that it is
-            await spend(self._board, "worker", call.worker.endpoint.id)
-        session, params = headers.get("mcp-session-id", ""), message.get("params")
-        if handshake and message.get("method") == "notifications/cancelled" and "id" not in message:
+            body = await _body(receive)
+            message = _message(body)
+        except (Refused, _NoMessage):
+            await call.identify()
+            raise
+        if not tools.quick(message):  # a tool that is answered at once reads by itself what the credential opens
+            worker = await call.identify()
+            if call.modern and tools.declines_modern(self._board, worker.endpoint):
+                await _unsupported(message, scope)(scope, receive, send)
+                return
+            if message.get("method") != "tools/call":  # which is counted as the verb that it is
+                await spend(self._board, "worker", call.endpoint_id)
+        scope = {**scope, tools.CALL: call}
+        await self._hand_on(call, message, scope, _replay(body, call.hearing(receive)), send)
+
+    async def _hand_on(self, call: Call, message: Message, scope: Scope, receive: Receive, send: Send) -> None:
+        """Give the message to the SDK; but a cancellation is for us, who find the call on whatever server."""
+        session, params = Headers(scope=scope).get("mcp-session-id", ""), message.get("params")
+        if not call.modern and message.get("method") == "notifications/cancelled" and "id" not in message:
             if session and isinstance(params, dict):
                 await self.calls.cancel(call, session, params.get("requestId"))
             await Response(status_code=202)(scope, receive, send)
-            return
-        scope = {**scope, tools.CALL: call}
-        replayed = _replay(body, call.hearing(receive))
-        if not tools.waits(message):
-            await self._quick.handle_request(scope, replayed, _with_session(message, send))
-            return
-        with self.calls.opened(call):
-            async with contextlib.AsyncExitStack() as stack:
-                if handshake and session:
-                    await stack.enter_async_context(self.calls.cancellable(call, session, message.get("id")))
-                await self._waiting.handle_request(scope, replayed, send)
+        elif not tools.waits(message):
+            unless_denied = self._unless_denied(call, message, scope, receive, send)
+            await self._quick.handle_request(scope, receive, _with_session(message, unless_denied))
+        else:
+            with self.calls.opened(call):
+                async with contextlib.AsyncExitStack() as stack:
+                    if session and not call.modern:
+                        await stack.enter_async_context(self.calls.cancellable(call, session, message.get("id")))
+                    await self._waiting.handle_request(scope, receive, send)
+
+    def _unless_denied(self, call: Call, message: Message, scope: Scope, receive: Receive, send: Send) -> Send:
+        """For a tool that is answered at once: its answer, or what is said to who may not ask for one."""
+
+        async def sent(part: Message) -> None:
+            if part["type"] == "http.response.start" and not call.read:  # the SDK refused what it was sent
+                try:
+                    await call.identify()
+                except Refused as refused:
+                    call.denied = refused.refusal
+            if call.denied is None and not call.declined:
+                await send(part)
+            elif part["type"] == "http.response.start":
+                self._known.pop(call.key, None)
+                instead = refusal_response(call.denied) if call.denied is not None else _unsupported(message, scope)
+                await instead(scope, receive, send)
+
+        return sent
+
+    def _remember(self, call: Call) -> None:
+        """Remember in whose bucket the calls with this credential are counted. It opens nothing."""
+        self._known[call.key] = call.endpoint_id
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+class _NoMessage(Exception):
+    """The body is no message of JSON-RPC: why, and with which code that is answered."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(why)
+        self.code = code
 
 
 def allowed(public_url: str, more: Collection[str]) -> TransportSecuritySettings:
@@ -166,6 +198,17 @@ def refusal_response(refusal: Refusal) -> Response:
     if "retry_after_seconds" in refusal.details:
         headers["retry-after"] = str(refusal.details["retry_after_seconds"])
     return Response(json.dumps(problem(refusal)), STATUS[refusal.code], headers, PROBLEM)
+
+
+def _message(body: bytes) -> Message:
+    """The message that the body spells. Raises _NoMessage."""
+    try:
+        message = parse(body)
+    except NotJson as error:
+        raise _NoMessage(PARSE_ERROR, f"Parse error: the body {error}.") from None
+    if not isinstance(message, dict):
+        raise _NoMessage(INVALID_REQUEST, "The body must be one JSON-RPC message.")
+    return message
 
 
 async def _body(receive: Receive) -> bytes:
@@ -191,7 +234,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def _with_session(message: dict[str, Any], send: Send) -> Send:
+def _with_session(message: Message, send: Send) -> Send:
     """For the answer to `initialize`: a session id, without which handshake clients open no stream."""
     if message.get("method") != "initialize":
         return send
@@ -213,8 +256,9 @@ def _error(request_id: Any, code: int, message: str, data: Any = None) -> Respon
     )
 
 
-def _unsupported(request_id: Any, requested: str) -> Response:
+def _unsupported(message: Message, scope: Scope) -> Response:
     """What makes a client of the new generation fall back to the handshake, in which it hears of edits."""
+    known = message.get("id") if isinstance(message.get("id"), str | int) else None
+    requested = Headers(scope=scope).get("mcp-protocol-version")
     data = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": requested}
-    known = request_id if isinstance(request_id, str | int) else None
     return _error(known, UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", data)

@@ -17,7 +17,6 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 from starlette.types import Receive, Send
 
-from tenure.board.access import worker_by_credential
 from tenure.board.board import Board
 from tenure.board.refused import Refused
 from tenure.doors.mcp.calls import Call
@@ -57,7 +56,7 @@ async def changes(board: Board, call: Call) -> AsyncIterator[int | None]:
                 if pings % LOOK_AGAIN:
                     continue
             try:
-                worker = await board.database.read(worker_by_credential, board, call.credential.reveal(), call.slug)
+                worker = await call.again()
             except Refused as refused:
                 if refused.refusal.code == "unauthenticated":
                     return

@@ -30,7 +30,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from tenure.board.access import Endpoint, Worker, worker_by_credential
+from tenure.board.access import Endpoint, Worker
 from tenure.board.board import Board
 from tenure.board.buckets import spend
 from tenure.board.database import Tx
@@ -109,23 +109,43 @@ def listed(endpoint: Endpoint) -> ListToolsResult:
     return ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
 
 
+class Declined(Exception):
+    """The call is of a generation of the protocol that its endpoint does not speak."""
+
+
+def declines_modern(board: Board, endpoint: Endpoint) -> bool:
+    """Whether clients of the new generation are to fall back to the handshake, in which they hear of edits."""
+    return (endpoint.mcp_era or board.settings.mcp_era) == "handshake"
+
+
 async def called(board: Board, call: Call, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
     """Call a verb. What a model can mend is a result; an unknown or ungranted verb a program must mend (B27, B34)."""
-    if name not in CATALOGUE or not granted(call.worker, name):
-        shown = name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}…"
-        raise MCPError(INVALID_PARAMS, f"Unknown tool: {shown}")
+    shown = name if len(name) <= NAME_SHOWN else f"{name[:NAME_SHOWN]}…"
+    unknown = MCPError(INVALID_PARAMS, f"Unknown tool: {shown}")
 
     def worker_of(tx: Tx) -> Worker:
-        return worker_by_credential(tx, board, call.credential.reveal(), call.slug)
+        worker = call.opens(tx)
+        if call.modern and declines_modern(board, worker.endpoint):
+            raise Declined
+        if name not in CATALOGUE or not granted(worker, name):
+            raise unknown
+        return worker
 
-    verb = CATALOGUE[name]
-    own = name in words.SETS_OWN
+    verb = CATALOGUE.get(name)
     gone = asyncio.ensure_future(call.gone.wait())
     try:
-        await spend(board, "own_settings" if own else "worker", call.worker.endpoint.id)
+        if verb is None:
+            await board.database.read(worker_of)
+            raise unknown
+        await spend(board, "own_settings" if name in words.SETS_OWN else "worker", call.endpoint_id)
         return _result(await call_verb(board, verb, worker_of, read(verb.arguments, arguments), gone))
     except Refused as refused:
+        if refused.refusal.code == "unauthenticated":
+            call.denied = refused.refusal
         return _result(fault(refused.refusal), is_error=True)
+    except Declined:
+        call.declined = True
+        raise unknown from None
     finally:
         gone.cancel()
 
@@ -139,6 +159,11 @@ def waits(message: Mapping[str, Any]) -> bool:
             return bool(wait)
         case _:
             return False
+
+
+def quick(message: Mapping[str, Any]) -> bool:
+    """Whether the message calls a tool that is answered at once."""
+    return message.get("method") == "tools/call" and "id" in message and not waits(message)
 
 
 @cache
