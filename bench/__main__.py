@@ -84,7 +84,7 @@ def main() -> int:
             failed.append(name)
             continue
         if chosen.page:
-            page.write(Path(chosen.page), {name: f"{_caption()}\n\n{page.table(measured[name])}"})
+            page.write(Path(chosen.page), name, f"{_caption()}\n\n{page.table(measured[name])}")
     _tell(measured, chosen.json)
     if failed:
         print(f"# not measured, the error stands above: {', '.join(failed)}", file=sys.stderr)

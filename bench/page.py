@@ -11,16 +11,14 @@ from rows import Row
 PLACE = re.compile(r"(?P<head><!-- measured: (?P<name>[\w-]+) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL)
 
 
-def write(path: Path, texts: dict[str, str]) -> None:
-    """Put each text in its place, and leave places alone for which there is none. Raises LookupError."""
+def write(path: Path, name: str, text: str) -> None:
+    """Put the text in its place; a new part gets one at the end of the page, where its prose is still to be written."""
     page = path.read_text(encoding="utf-8")
-    places = {found["name"] for found in PLACE.finditer(page)}
-    if missing := sorted(texts.keys() - places):
-        raise LookupError(f"{path} has no place for {', '.join(missing)}: write `<!-- measured: NAME -->` into it.")
+    if all(found["name"] != name for found in PLACE.finditer(page)):
+        page += f"\n## {name}\n\n<!-- measured: {name} -->\n<!-- end -->\n"
 
     def put(found: re.Match[str]) -> str:
-        text = texts.get(found["name"])
-        return found[0] if text is None else f"{found['head']}\n{text}\n\n{found['end']}"
+        return f"{found['head']}\n{text}\n\n{found['end']}" if found["name"] == name else found[0]
 
     path.write_text(PLACE.sub(put, page), encoding="utf-8")
 
