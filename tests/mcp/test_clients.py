@@ -104,7 +104,7 @@ async def test_pydantic_ai_works(board, served, vended):
     assert "set_default_lease" in told["tools"]
 
 
-@pytest.mark.parametrize("era", ["handshake", "modern"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_the_inspector_finds_the_schemas_portable_and_calls_tools(board, served, vended, era):
     """Its command line, strict: no schema that some host can't read; a refusal is exit 5, a bad credential exit 3."""
     command, env = await asyncio.to_thread(npm, "mcp-inspector", INSPECTOR)
