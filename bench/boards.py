@@ -16,7 +16,7 @@ from board_worker import Hands
 from deep_board import deepen
 from servers import PREFIX, postgres
 
-__all__ = ["KINDS", "Hands", "databases", "deepen", "opened", "stock"]
+__all__ = ["KINDS", "Hands", "databases", "deepen", "found", "open_hall", "opened", "own_database", "stock"]
 
 KINDS = ("SQLite", "PostgreSQL")
 
