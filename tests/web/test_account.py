@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import httpx2
 from web_pages import forms
@@ -40,6 +41,15 @@ def test_b52_a_link_signs_in_once(site, stranger):
     again = stranger.post(path, csrf=before(stranger, path))
     assert again.status_code == 401
     assert "tenure human link NAME" in again.text
+
+
+def test_b51_behind_https_cookies_are_for_https(site, stranger):
+    """Where the public address is https, cookies are Secure and of this host alone."""
+    https = replace(site.board.settings, public_url=site.url.replace("http://", "https://"))
+    object.__setattr__(site.board, "settings", https)
+    given = stranger.get("/login").headers["set-cookie"]
+    assert given.startswith("__Host-tenure-form=")
+    assert {"secure", "httponly", "path=/"} <= {part.strip().lower() for part in given.split(";")}
 
 
 def test_a_link_is_over_after_ten_minutes(site, stranger):

@@ -74,23 +74,36 @@ class Headers:
 # --- sessions ---------------------------------------------------------------------------------------------
 
 
+def encrypted(request: Request) -> bool:
+    """Whether the browser speaks https to us, by ourselves or by what stands before us under the public address."""
+    public = urlsplit(board_of(request).settings.public_url)
+    before_us = public.scheme == "https" and public.netloc == request.headers.get("host")
+    return before_us or request.url.scheme == "https"
+
+
 def cookie_name(request: Request, name: str = "session") -> str:
     """A cookie's name; over https one that the browser takes from this very host alone."""
-    return f"__Host-tenure-{name}" if request.url.scheme == "https" else f"tenure-{name}"
+    return f"__Host-tenure-{name}" if encrypted(request) else f"tenure-{name}"
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, seconds: int | None) -> None:
     """Give a cookie that no script reads."""
-    secure = request.url.scheme == "https"
     response.set_cookie(
-        cookie_name(request, name), value, max_age=seconds, path="/", httponly=True, secure=secure, samesite="lax"
+        cookie_name(request, name),
+        value,
+        max_age=seconds,
+        path="/",
+        httponly=True,
+        secure=encrypted(request),
+        samesite="lax",
     )
 
 
 def drop_cookie(request: Request, response: Response, name: str) -> None:
     """Take a cookie away."""
-    secure = request.url.scheme == "https"
-    response.delete_cookie(cookie_name(request, name), path="/", httponly=True, secure=secure, samesite="lax")
+    response.delete_cookie(
+        cookie_name(request, name), path="/", httponly=True, secure=encrypted(request), samesite="lax"
+    )
 
 
 def board_of(request: Request) -> Board:
