@@ -14,17 +14,29 @@ class BoardServer:
     """A server's process on a port; it can be ended, killed and started again."""
 
     def __init__(self, url, port, log=None):
-        self.url, self.port, self.log, self.process = url, port, log, None
+        self.url, self.port, self.log, self.process, self._next = url, port, log, None, None
 
     async def start(self):
         """Start it and wait until it answers."""
         await asyncio.to_thread(self._start)
         return self
 
-    def _start(self):
+    async def prepare(self):
+        """Load a second process, which takes the place of the first at the next `start`: so that this is quick."""
+        self._next = await asyncio.to_thread(self._loaded)
+
+    def _loaded(self):
         command = [sys.executable, str(Path(__file__)), self.url, str(self.port)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with Path(self.log).open("a") if self.log else contextlib.nullcontext() as errors:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            process = subprocess.Popen(command, stderr=errors, text=True, **pipes)
+        line = process.stdout.readline()
+        assert line == "loaded\n", line
+        return process
+
+    def _start(self):
+        self.process, self._next = self._next or self._loaded(), None
+        self.process.stdin.close()
         line = self.process.stdout.readline()
         assert line == "ready\n", line
 
@@ -47,6 +59,8 @@ def main(url, port):
     from tenure.board.secrets import ring_of
     from tenure.serve import listen, run
 
+    print("loaded", flush=True)
+    sys.stdin.read()
     much = Rate(1e6, 10**6)
     settings = BoardSettings(
         mcp_era="both", worker=much, own_settings=much, writes=much, public_url=f"http://127.0.0.1:{port}"

@@ -105,6 +105,7 @@ async def restarted(board, board_url, generation, sizes):
             await asyncio.sleep(1)
             assert not any(task.done() for task in waits)
 
+            await server.prepare()
             up.clear()
             took = await server.end()
             print(f"{generation}: SIGTERM to exit {took:.2f} s under {live} streams and {waiting} waits")
@@ -144,6 +145,7 @@ async def test_kill_9_of_one_server_loses_no_claim(board, board_url, generation)
     credential = vended.credential.reveal()
     async with client_of(url, credential, generation) as client:
         (claim,) = (await client.call_tool("claim_next", {})).structured_content["claims"]
+        await server.prepare()
         await server.end(how=9)
     await server.start()
     try:
