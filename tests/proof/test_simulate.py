@@ -97,11 +97,10 @@ def test_enough_is_planted_in_every_place() -> None:
     assert all(0 <= one.seed < 2_000 for one in SABOTAGES)
 
 
-def test_most_laws_of_conduct_are_seen_to_be_sharp() -> None:
-    """A law that nothing planted breaks is told here, and why none could be planted."""
-    caught = {law for one in SABOTAGES for law in one.laws}
-    # L1 and L3 are met by L2 first, L7 and S24 by I8 and L8; S23 has no fault of one place that tells twice.
-    assert set(LAWS) - caught <= {"L1", "L3", "L7", "L8", "S23", "S24"}
+def test_the_laws_of_conduct_are_seen_to_be_sharp_in_whole_instances() -> None:
+    """By something planted, but those that others forestall; `test_conduct.py` breaks each of them by hand."""
+    caught = {law for one in SABOTAGES for law in one.laws[:1]}
+    assert set(LAWS) - caught <= {"L1", "L3", "L4", "L5", "L7", "S23", "S24"}
 
 
 @pytest.mark.long
