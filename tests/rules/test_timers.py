@@ -166,3 +166,27 @@ def test_r36a_what_nobody_spoke_of_is_missed():
     job = EMPTY._replace(seen=(("s", 0),))
     assert recover(job, HOUR, told=HOUR - 600_000).missed == (HOUR - 600_000, HOUR - 1)
     assert recover(job, HOUR, told=HOUR - 600_000, now=HOUR + 400_000).missed == (HOUR - 600_000, HOUR)
+
+
+@pytest.mark.parametrize(
+    ("age", "catch", "open_", "missed"),
+    [
+        (1_000, HOUR, None, None),  # young enough to be caught up
+        (20_000, None, HOUR, None),  # too old for that; an ordinary claim of somebody may still come
+        (70_000, None, HOUR, None),
+        (70_001, None, None, (0, HOUR)),  # nobody may claim it any more
+    ],
+)
+def test_r25_a_slot_between_catch_up_and_lateness_is_left_open(age, catch, open_, missed):
+    """It is told of once nobody may claim it any more, or it would never be."""
+    known = EMPTY._replace(seen=(("s", 0),))
+    found = timers.recovery(known, HOUR, None, None, HOUR + age, schedule="s", catch_up_ms=5_000, max_late_ms=60_000)
+    assert (found.catch_up, found.open) == (catch, open_)
+    assert found.missed == (missed or (0, HOUR - 1))
+
+
+def test_r29_a_slot_that_was_won_or_ended_is_not_left_open():
+    """Somebody saw to it."""
+    known = EMPTY._replace(seen=(("s", 0),), newest=HOUR)
+    found = timers.recovery(known, HOUR, None, None, HOUR + 20_000, schedule="s", catch_up_ms=5_000, max_late_ms=60_000)
+    assert found.open is None
