@@ -110,6 +110,38 @@ async def test_b43_the_body_may_have_65536_bytes_and_no_more(rest, refused):
     refused(known, 413, "payload_too_large", limit_bytes=65536)
 
 
+async def test_b42_every_edit_heeds_if_match_after_reach_and_state(rest, refused):
+    """PUT, rotation, revocation and schedules too: a stale or weak tag changes nothing, the right one does."""
+    endpoint, _ = await rest.vend()
+    plan = {"name": "nightly", "expression": "0 0 * * *", "title": "x"}
+    schedule = await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/schedules", plan)
+    calls = {
+        "PUT name": {"name": "y"},
+        "PUT presence": {"presence": "out"},
+        "PUT shift": {"shift": "TZ=UTC Mon 09:00-10:00"},
+        "PUT mcp-era": {"mcp_era": "both"},
+        "POST rotate": {},
+        "POST revoke": None,
+    }
+    for call, body in calls.items():
+        method, name = call.split()
+        path = f"/api/v1/endpoints/{endpoint['slug']}"
+        tag = (await rest.alice("GET", path)).headers["etag"]
+        for stale in ('"99"', f"W/{tag}", tag.strip('"')):
+            answer = await rest.alice(method, f"{path}/{name}", body, headers={"if-match": stale})
+            refused(answer, 412, "precondition_failed")
+        unknown = await rest.alice(method, f"/api/v1/endpoints/unknown/{name}", body, headers={"if-match": '"99"'})
+        refused(unknown, 404, "not_found")
+        assert (await rest.alice("GET", path)).headers["etag"] == tag
+        assert (await rest.alice(method, f"{path}/{name}", body, headers={"if-match": tag})).is_success
+    answer = await rest.alice("POST", f"{path}/rotate", {}, headers={"if-match": '"99"'})
+    refused(answer, 409, "conflict", state="revoked")
+    path = f"/api/v1/schedules/{schedule['id']}"
+    refused(await rest.alice("PATCH", path, {"title": "y"}, headers={"if-match": '"99"'}), 412, "precondition_failed")
+    tag = (await rest.alice("GET", path)).headers["etag"]
+    assert (await rest.alice("POST", f"{path}/pause", headers={"if-match": tag})).is_success
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

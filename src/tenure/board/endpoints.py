@@ -23,9 +23,7 @@ from tenure.rules import endpoints as rules
 from tenure.rules.instant import iso, span_words
 from tenure.rules.refusal import MISSING, Refusal, conflict, invalid
 
-STALE: Final = Refusal(
-    "precondition_failed", "The endpoint was changed since it was read. Read it again, and decide again."
-)
+STALE: Final = Refusal("precondition_failed", "This was changed since it was read. Read it again, and decide again.")
 
 
 class Vended(NamedTuple):
@@ -106,9 +104,8 @@ def edit_lease(
 
     revisions: those that the caller knows (If-Match); None: any will do.
     """
+    expect(tx, human, ref, revisions)
     endpoint, now = to_edit(tx, human, ref)
-    if revisions is not None and endpoint.revision not in revisions:
-        raise Refused(STALE)
     return _set_lease(tx, human, endpoint, value, now)
 
 
@@ -211,6 +208,12 @@ def clock_out(tx: Tx, board: Board, worker: Worker) -> Endpoint:
 
 
 # --- common -----------------------------------------------------------------------------------------------
+
+
+def expect(tx: Tx, human: Human, ref: str, revisions: Collection[int] | None) -> None:
+    """Raises Refused unless the endpoint can be edited and is in one of these revisions; None: any will do."""
+    if revisions is not None and to_edit(tx, human, ref)[0].revision not in revisions:
+        raise Refused(STALE)
 
 
 def to_edit(tx: Tx, human: Human, ref: str) -> tuple[Endpoint, int]:

@@ -79,10 +79,10 @@ def describe(app: FastAPI) -> dict[str, Any]:
     schemas["Problem"] = _PROBLEM
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": "A human's token."}}
     document["security"] = [{"token": []}]
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
+    for path in document["paths"].values():
+        for method, operation in path.items():
             _add_refusals(operation["responses"], creates=method == "post")
-            _add_headers(operation, edits_lease=(method, path) == ("patch", "/api/v1/endpoints/{ref}"))
+            _add_headers(operation, method)
     return document
 
 
@@ -97,12 +97,18 @@ def _add_refusals(responses: dict[str, Any], *, creates: bool) -> None:
         responses["200"] = {**responses["201"], "description": "It was there already: the same request came before."}
 
 
-def _add_headers(operation: dict[str, Any], *, edits_lease: bool) -> None:
+def _add_headers(operation: dict[str, Any], method: str) -> None:
     parameters = operation.setdefault("parameters", [])
     if "201" in operation["responses"]:
         parameters.append(_header("Idempotency-Key", "Drawn at random: the same request again makes nothing new.", 16))
-    if edits_lease:
+    elif method != "get" and _told(operation) in ("Endpoint", "Vended", "Schedule"):
         parameters.append(_header("If-Match", "The ETag that was read: refused with 412 if it has changed since.", 1))
+
+
+def _told(operation: dict[str, Any]) -> str:
+    """The name of the schema of what is answered."""
+    content = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
 
 
 def _header(name: str, text: str, least: int) -> dict[str, Any]:

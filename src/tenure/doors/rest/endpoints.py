@@ -133,7 +133,7 @@ async def get_endpoint(asked: Who, ref: str) -> Response:
 @router.patch("/endpoints/{ref}", response_model=owned.Endpoint)
 async def edit_lease(asked: Who, ref: str, body: EditLease) -> Response:
     """Set the default lease, or reset it with null. Nothing else can be edited here, and scope nowhere."""
-    return await _edit(asked, endpoints.edit_lease, ref, body.default_lease_ttl_seconds, asked.revisions)
+    return await _edit(asked, endpoints.edit_lease, ref, body.default_lease_ttl_seconds)
 
 
 @router.put("/endpoints/{ref}/name", response_model=owned.Endpoint)
@@ -165,6 +165,7 @@ async def rotate(asked: Who, ref: str, body: Rotate) -> Response:
     """A new credential, shown this once. The one before stays valid for the overlap."""
 
     def case(tx: Tx, board: Board, human: Human) -> owned.Vended:
+        endpoints.expect(tx, human, ref, asked.revisions)
         return _vended(tx, board, endpoints.rotate(tx, board, human, ref, body.overlap_seconds))
 
     told = await asked.write(case)
@@ -191,9 +192,10 @@ async def list_agents(asked: Who) -> Response:
 
 
 async def _edit(asked: Who, case: Any, ref: str, *values: Any) -> Response:
-    """Run an edit, and answer with the endpoint as it is then."""
+    """Run an edit of what If-Match expects, and answer with the endpoint as it is then."""
 
     def edit(tx: Tx, board: Board, human: Human) -> owned.Endpoint:
+        endpoints.expect(tx, human, ref, asked.revisions)
         edited: access.Endpoint = case(tx, board, human, ref, *values)
         return owned.endpoint(edited, tx.now())
 

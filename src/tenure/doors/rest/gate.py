@@ -6,6 +6,7 @@ If-Match and values are the use case's. A route declares a model for its body, p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
@@ -32,6 +33,7 @@ BODY_BYTES: Final = 64 * 1024
 # For creating todos and giving results (B43).
 LARGE_BODY_BYTES: Final = 512 * 1024
 ID_CHARS: Final = 200
+_TAG: Final = re.compile('"([0-9]{1,15})"')
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,12 +82,12 @@ class Asked:
 
     @property
     def revisions(self) -> list[int] | None:
-        """The revisions that If-Match names; None without it, or for `*`. An unknown tag matches nothing."""
+        """The revisions that If-Match names; None without it, or for `*`. An unknown or weak tag matches nothing."""
         given = self._request.headers.getlist("if-match")
         if not given or "*" in given:
             return None
-        tags = [tag.strip().removeprefix("W/").strip('"') for line in given for tag in line.split(",")]
-        return [int(tag) for tag in tags if tag.isdecimal() and len(tag) < 16]
+        tags = (_TAG.fullmatch(tag.strip()) for line in given for tag in line.split(","))
+        return [int(tag[1]) for tag in tags if tag]
 
 
 def _asked(request: Request) -> Asked:
@@ -128,6 +130,8 @@ class Gate(APIRoute):
                 response = answers.refused(error.refusal)
             except RequestValidationError as error:
                 response = answers.refused(_wrong(error, known))
+            except reading.Gone:
+                response = Response(status_code=400)  # nobody reads it
             response.headers.update(beside)
             return response
 

@@ -11,7 +11,8 @@ from tenure.board import endpoints, schedules
 from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.refused import granted
+from tenure.board.endpoints import STALE
+from tenure.board.refused import Refused, granted
 from tenure.doors.rest.answers import Json, etag
 from tenure.doors.rest.gate import Gate, Who, large
 from tenure.doors.wire import scheduled
@@ -129,6 +130,9 @@ async def _read(asked: Who, case: Any, ref: str) -> Response:
 
 async def _edit(asked: Who, case: Any, ref: str, *values: Any) -> Response:
     def edit(tx: Tx, board: Board, human: Human) -> scheduled.Schedule:
+        revisions = asked.revisions
+        if revisions is not None and schedules.get(tx, board, human, ref, lock=True).revision not in revisions:
+            raise Refused(STALE)
         return scheduled.schedule(case(tx, board, human, ref, *values), tx.now())
 
     return _one(await asked.write(edit))

@@ -14,7 +14,7 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.doors.rest.answers import Json
 from tenure.doors.rest.gate import Gate, Who, large
-from tenure.doors.wire import spelling
+from tenure.doors.wire import outcomes, spelling
 from tenure.doors.wire.arguments import Arguments, NewTodo, Queue, Reason, State
 from tenure.doors.wire.arguments import Json as JsonValue
 from tenure.doors.wire.verbs import new_todo
@@ -43,17 +43,17 @@ class AddNote(Arguments):
     text: Annotated[str, Field(min_length=1, description=f"At most {bounds.NOTE_BYTES // 1024} KiB.")]
 
 
-@router.post("/endpoints/{ref}/todos", status_code=201, response_model=spelling.Created)
+@router.post("/endpoints/{ref}/todos", status_code=201, response_model=outcomes.Created)
 @large
 async def create_todo(asked: Who, ref: str, body: NewTodo) -> Response:
     """Put a todo on an endpoint of yours. The live one of the same key and content is given instead of a second."""
 
-    def make(tx: Tx, board: Board, human: Human) -> tuple[str, spelling.Created]:
+    def make(tx: Tx, board: Board, human: Human) -> tuple[str, outcomes.Created]:
         target = endpoints.get(tx, board, human, ref)
         created = todos.create(tx, board, human, target, new_todo(body, tx.now()))
-        return created.todo.summary.id, spelling.created(created)
+        return created.todo.summary.id, outcomes.created(created)
 
-    def again(tx: Tx, board: Board, human: Human, made: str) -> spelling.Created:
+    def again(tx: Tx, board: Board, human: Human, made: str) -> outcomes.Created:
         return {"todo": spelling.todo(todos.get(tx, board, human, made)), "existing": True}
 
     told, _ = await asked.create(make, again)
@@ -88,25 +88,25 @@ async def list_todos(
     return Json(await asked.read(case))
 
 
-@router.get("/todos/{todo_id}", response_model=spelling.OneTodo)
+@router.get("/todos/{todo_id}", response_model=outcomes.OneTodo)
 async def get_todo(asked: Who, todo_id: str) -> Response:
     """One todo, whole: its claims, what came too late, and its notes."""
     return _one(await asked.read(todos.get, todo_id))
 
 
-@router.post("/todos/{todo_id}/cancel", response_model=spelling.OneTodo)
+@router.post("/todos/{todo_id}/cancel", response_model=outcomes.OneTodo)
 async def cancel(asked: Who, todo_id: str, body: WithReason) -> Response:
     """Cancel a pending or failed todo."""
     return _one(await asked.write(todos.cancel, todo_id, body.reason))
 
 
-@router.post("/todos/{todo_id}/retry", response_model=spelling.OneTodo)
+@router.post("/todos/{todo_id}/retry", response_model=outcomes.OneTodo)
 async def retry(asked: Who, todo_id: str) -> Response:
     """Make a failed or dead todo ready now; one more attempt where they were used up."""
     return _one(await asked.write(todos.retry, todo_id))
 
 
-@router.post("/todos/{todo_id}/move", response_model=spelling.OneTodo)
+@router.post("/todos/{todo_id}/move", response_model=outcomes.OneTodo)
 async def move(asked: Who, todo_id: str, body: Move) -> Response:
     """Put an unclaimed todo on another endpoint of yours."""
 
@@ -118,26 +118,26 @@ async def move(asked: Who, todo_id: str, body: Move) -> Response:
     return _one(await asked.write(case))
 
 
-@router.post("/todos/{todo_id}/release", response_model=spelling.Ended)
+@router.post("/todos/{todo_id}/release", response_model=outcomes.Ended)
 async def release(asked: Who, todo_id: str, body: WithReason) -> Response:
     """End the open claim, whoever holds it, and make the todo ready."""
     return _ended(await asked.write(todos.board_release, todo_id, body.reason))
 
 
-@router.post("/todos/{todo_id}/complete", response_model=spelling.Ended)
+@router.post("/todos/{todo_id}/complete", response_model=outcomes.Ended)
 @large
 async def complete(asked: Who, todo_id: str, body: Complete) -> Response:
     """Complete a claimed todo, whoever holds it."""
     return _ended(await asked.write(todos.board_complete, todo_id, body.result))
 
 
-@router.post("/todos/{todo_id}/fail", response_model=spelling.Ended)
+@router.post("/todos/{todo_id}/fail", response_model=outcomes.Ended)
 async def fail(asked: Who, todo_id: str, body: WithReason) -> Response:
     """Fail a claimed todo, whoever holds it."""
     return _ended(await asked.write(todos.board_fail, todo_id, body.reason))
 
 
-@router.post("/todos/{todo_id}/notes", status_code=201, response_model=spelling.OneNote)
+@router.post("/todos/{todo_id}/notes", status_code=201, response_model=outcomes.OneNote)
 async def add_note(asked: Who, todo_id: str, body: AddNote) -> Response:
     """Add a note to a todo."""
     return Json({"note": spelling.note(await asked.write(todos.add_note, todo_id, body.text))}, 201)
@@ -148,4 +148,4 @@ def _one(todo: shapes.Detail) -> Response:
 
 
 def _ended(ended: Any) -> Response:
-    return Json(spelling.ended(ended))
+    return Json(outcomes.ended(ended))

@@ -14,7 +14,7 @@ from tenure.board.access import Worker
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.doors.wire import arguments as a
-from tenure.doors.wire import spelling
+from tenure.doors.wire import outcomes, spelling
 from tenure.doors.wire.verb import Spelled, Verb, WorkerOf, single, warned
 from tenure.rules.instant import instant
 from tenure.rules.refusal import Refusal
@@ -51,7 +51,7 @@ async def _claim_next_waiting(
 ) -> Spelled:
     claimed = await waiting.wait_and_claim(board, worker_of, _next(asked), asked.wait_seconds, gone)
     if claimed.empty:
-        return {**spelling.claimed(claimed)}
+        return {**outcomes.claimed(claimed)}
     return await board.database.read(lambda tx: _claimed(tx, board, worker_of(tx), claimed, asked))
 
 
@@ -61,32 +61,32 @@ def _next(asked: a.ClaimNext) -> shapes.Next:
 
 def _claimed(tx: Tx, board: Board, worker: Worker, claimed: shapes.Claimed, asked: Any) -> Spelled:
     leases = [one.lease.expires for one in claimed.granted]
-    return warned(tx, board, worker, asked, spelling.claimed(claimed), leases=leases)
+    return warned(tx, board, worker, asked, outcomes.claimed(claimed), leases=leases)
 
 
 def _heartbeat(tx: Tx, board: Board, worker: Worker, items: Sequence[a.Beat]) -> list[Spelled | Refusal]:
     beats = [shapes.Beat(one.todo_id, one.lease_token, one.lease_ttl_seconds) for one in items]
-    return _each(claims.heartbeat(tx, board, worker, beats), spelling.renewed)
+    return _each(claims.heartbeat(tx, board, worker, beats), outcomes.renewed)
 
 
 def _check_claim(tx: Tx, board: Board, worker: Worker, items: Sequence[a.CheckClaim]) -> list[Spelled | Refusal]:
     found = [claims.check_claim(tx, board, worker, one.todo_id, one.lease_token) for one in items]
-    return _each(found, spelling.checked)
+    return _each(found, outcomes.checked)
 
 
 def _complete(tx: Tx, board: Board, worker: Worker, items: Sequence[a.Completion]) -> list[Spelled | Refusal]:
     done = [shapes.Completion(one.todo_id, one.lease_token, one.result) for one in items]
-    return _each(claims.complete(tx, board, worker, done), spelling.ended)
+    return _each(claims.complete(tx, board, worker, done), outcomes.ended)
 
 
 def _fail(tx: Tx, board: Board, worker: Worker, items: Sequence[a.Failing]) -> list[Spelled | Refusal]:
     failed = [shapes.Failing(one.todo_id, one.lease_token, one.reason) for one in items]
-    return _each(claims.fail(tx, board, worker, failed), spelling.ended)
+    return _each(claims.fail(tx, board, worker, failed), outcomes.ended)
 
 
 def _release(tx: Tx, board: Board, worker: Worker, items: Sequence[a.Handback]) -> list[Spelled | Refusal]:
     back = [shapes.Handback(one.todo_id, one.lease_token, one.reason) for one in items]
-    return _each(claims.release(tx, board, worker, back), spelling.ended)
+    return _each(claims.release(tx, board, worker, back), outcomes.ended)
 
 
 def _each(answers: Sequence[T | Refusal], spell: Callable[[T], Mapping[str, Any]]) -> list[Spelled | Refusal]:
@@ -120,7 +120,7 @@ def new_todo(asked: a.NewTodo, now: int) -> shapes.NewTodo:
 def _create_todo(tx: Tx, board: Board, worker: Worker, asked: a.CreateTodo) -> Spelled:
     target = todos.target_of(tx, board, worker, asked.to)
     created = todos.create(tx, board, worker, target, new_todo(asked, tx.now()), asked.request_id)
-    return warned(tx, board, worker, asked, spelling.created(created))
+    return warned(tx, board, worker, asked, outcomes.created(created))
 
 
 def _cancel_todo(tx: Tx, board: Board, worker: Worker, asked: a.CancelTodo) -> Spelled:
@@ -131,19 +131,19 @@ def _cancel_todo(tx: Tx, board: Board, worker: Worker, asked: a.CancelTodo) -> S
 
 _ALL: Final = (
     Verb("list_todos", a.ListTodos, spelling.BriefPage, _list_todos, writes=False),
-    Verb("get_todo", a.GetTodo, spelling.OneTodo, _get_todo, writes=False),
-    Verb("claim", a.Claim, spelling.Claimed, _claim),
+    Verb("get_todo", a.GetTodo, outcomes.OneTodo, _get_todo, writes=False),
+    Verb("claim", a.Claim, outcomes.Claimed, _claim),
     Verb(
-        "claim_next", a.ClaimNext, spelling.Claimed, _claim_next,
+        "claim_next", a.ClaimNext, outcomes.Claimed, _claim_next,
         waiting=_claim_next_waiting, waits=lambda asked: asked.wait_seconds > 0,
     ),
-    Verb("heartbeat", a.Heartbeat, spelling.Renewed, single(_heartbeat), item=a.Beat, many=_heartbeat),
-    Verb("check_claim", a.CheckClaim, spelling.Checked, single(_check_claim), writes=False),
-    Verb("complete", a.Complete, spelling.Ended, single(_complete), item=a.Completion, many=_complete),
-    Verb("fail", a.Fail, spelling.Ended, single(_fail), item=a.Failing, many=_fail),
-    Verb("release", a.Release, spelling.Ended, single(_release), item=a.Handback, many=_release),
-    Verb("add_note", a.AddNote, spelling.OneNote, _add_note),
-    Verb("create_todo", a.CreateTodo, spelling.Created, _create_todo),
-    Verb("cancel_todo", a.CancelTodo, spelling.OneTodo, _cancel_todo),
+    Verb("heartbeat", a.Heartbeat, outcomes.Renewed, single(_heartbeat), item=a.Beat, many=_heartbeat),
+    Verb("check_claim", a.CheckClaim, outcomes.Checked, single(_check_claim), writes=False),
+    Verb("complete", a.Complete, outcomes.Ended, single(_complete), item=a.Completion, many=_complete),
+    Verb("fail", a.Fail, outcomes.Ended, single(_fail), item=a.Failing, many=_fail),
+    Verb("release", a.Release, outcomes.Ended, single(_release), item=a.Handback, many=_release),
+    Verb("add_note", a.AddNote, outcomes.OneNote, _add_note),
+    Verb("create_todo", a.CreateTodo, outcomes.Created, _create_todo),
+    Verb("cancel_todo", a.CancelTodo, outcomes.OneTodo, _cancel_todo),
 )  # fmt: skip
 VERBS: Final[Mapping[str, Verb]] = {verb.name: verb for verb in _ALL}
