@@ -24,7 +24,8 @@ from claiming import JOBS, SLOT, Claimer
 from rows import Row, p50
 from servers import Postgres, Server, postgres, store, valkey, wheel
 
-from tenure.scheduler.ledger import Order
+from tenure.rules import commands as c
+from tenure.scheduler.ledger import Answered, Order
 from tenure.stores.contract import Ask, Change
 from tenure.stores.postgres.statements import NEVER, Statements
 from tenure.stores.redis.documents import Call, commit_calls, read_calls
@@ -91,7 +92,7 @@ async def _rate(claimer: Claimer, orders: list[Order]) -> float:
 
     async def task() -> None:
         for order in waiting:
-            await claimer.ledger.ask_one(order.job, order.command)
+            _won(await claimer.ledger.ask_one(order.job, order.command))
 
     begin = time.perf_counter()
     await asyncio.gather(*(task() for _ in range(AT_ONCE)))
@@ -102,8 +103,12 @@ async def _batched(claimer: Claimer, orders: list[Order]) -> float:
     """Claims a second where a thousand jobs are due at one instant, again and again."""
     begin = time.perf_counter()
     for first in range(0, len(orders), TOGETHER):
-        await claimer.ledger.ask(orders[first : first + TOGETHER])
+        _won(*await claimer.ledger.ask(orders[first : first + TOGETHER]))
     return len(orders) / (time.perf_counter() - begin)
+
+
+def _won(*answered: Answered) -> None:
+    assert all(isinstance(one.answer, c.Won) for one in answered)
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------
