@@ -7,8 +7,9 @@ credential is only in which bucket its calls are counted; it opens nothing.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -16,14 +17,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tenure.board.access import worker_by_credential
+from tenure.board.access import Worker, worker_by_credential
 from tenure.board.board import Board
 from tenure.board.buckets import spend
+from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.board.secrets import digest
 from tenure.doors.rest import answers, reading
 from tenure.doors.wire.arguments import Arguments, ClaimNext, Labelled
-from tenure.doors.wire.verb import Batch, Spelled, Verb, call, read
+from tenure.doors.wire.verb import Batch, Verb, call, read
 from tenure.doors.wire.verbs import VERBS
 from tenure.rules import bounds
 from tenure.rules.refusal import MISSING, Refusal, invalid
@@ -96,9 +98,20 @@ class WorkDoor:
             return answers.unrouted(405, detail, "method_not_allowed", {"Allow": "POST"})
         credential = reading.bearer(request)
         endpoint_id = await self._count(credential)
-        raw = await reading.body(request, BODY_BYTES)
-        asked = _asked(verb, reading.json_object(request, raw))
-        return answers.Json(await self._call(request, verb, credential, endpoint_id, asked))
+        asked = _asked(verb, reading.json_object(request, await reading.body(request, BODY_BYTES)))
+
+        def worker_of(tx: Tx) -> Worker:
+            return worker_by_credential(tx, self._board, credential)
+
+        try:
+            if isinstance(asked, Arguments) and verb.waits(asked):
+                with self._waiting_for(request, endpoint_id) as gone:
+                    return answers.Json(await call(self._board, verb, worker_of, asked, gone))
+            return answers.Json(await call(self._board, verb, worker_of, asked))
+        except Refused as error:
+            if error.refusal.code == "unauthenticated":
+                self._endpoints.pop(digest(credential), None)
+            raise
 
     async def _count(self, credential: str) -> str:
         """Count the call in its endpoint's bucket. Raises Refused; a credential that is new here is asked for first."""
@@ -112,34 +125,18 @@ class WorkDoor:
         await spend(self._board, "worker", endpoint_id)
         return endpoint_id
 
-    async def _call(
-        self, request: Request, verb: Verb, credential: str, endpoint_id: str, asked: Arguments | Batch | Refusal
-    ) -> Spelled:
-        try:
-            if not (isinstance(asked, Arguments) and verb.waits(asked)):
-                return await call(
-                    self._board, verb, lambda tx: worker_by_credential(tx, self._board, credential), asked
-                )
-            return await self._wait(request, verb, credential, endpoint_id, asked)
-        except Refused as error:
-            if error.refusal.code == "unauthenticated":
-                self._endpoints.pop(digest(credential), None)
-            raise
-
-    async def _wait(self, request: Request, verb: Verb, credential: str, endpoint_id: str, asked: Arguments) -> Spelled:
-        """A call that may wait: until there is something, or nobody is there any more to be told."""
+    @contextlib.contextmanager
+    def _waiting_for(self, request: Request, endpoint_id: str) -> Iterator[Awaitable[object]]:
+        """While a call may wait: what is done when nobody is there any more to be told. Raises Refused for too many."""
         if list(self._waiting.values()).count(endpoint_id) >= WAITING_LIMIT:
             raise Refused(_TOO_MANY)
         gone = asyncio.Event()
         self._waiting[gone] = endpoint_id
         if self._draining:
             gone.set()
-        hearing = asyncio.create_task(_hear(request, gone))
-        leaving = asyncio.create_task(gone.wait())
+        hearing, leaving = asyncio.create_task(_hear(request, gone)), asyncio.create_task(gone.wait())
         try:
-            return await call(
-                self._board, verb, lambda tx: worker_by_credential(tx, self._board, credential), asked, leaving
-            )
+            yield leaving
         finally:
             del self._waiting[gone]
             hearing.cancel()
