@@ -63,9 +63,8 @@ class Case:
             return True
         schedule = self.jobs[job].schedule
         due = schedule.next(slot) if schedule is not None and not request else None
-        return due is not None and due.at_ms <= self.world.start_ms + max(skew for _, skew in self.world.site.skews) + (
-            end * 1000
-        )
+        shown = self.world.start_ms + int(end * 1000) + max(skew for _, skew in self.world.site.skews)
+        return due is not None and due.at_ms <= shown
 
     def beside(self, one: Tenancy, begin: float, end: float) -> bool:
         """Whether another run of its job was under way then, so that it may have had to wait."""
