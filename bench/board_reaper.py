@@ -27,10 +27,9 @@ def measure(*, quick: bool) -> list[Row]:
 def _held(board: object, count: int, expires: str) -> None:
     """So many open claims, with these expiries."""
     hands = Hands(board, board.vend())
-    deepen(board, hands.worker.id, count * 10)
+    deepen(board, hands.worker.id, count, every=1)
     with board.database.engine.begin() as connection:
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
-        connection.execute(sa.text("DELETE FROM todos WHERE NOT ready"))
         now = board.database.reading(lambda tx: tx.now())
         connection.execute(sa.text(_CLAIM.format(expires=expires)), {"now": now})
         connection.execute(sa.text(_HOLD))
@@ -42,8 +41,8 @@ def _held(board: object, count: int, expires: str) -> None:
 def _steady(held: int, rate: int, seconds: int) -> Row:
     """So many lapse each second, evenly, while the others stay held."""
     with databases("PostgreSQL") as (url,), opened(url) as board:
-        lead = 10_000  # until everything is in place
-        every = f"{lead} + (CAST(substr(id, 4) AS bigint) / 10) * 1000 / {rate}"
+        lead = 30_000  # until everything is in place
+        every = f"{lead} + CAST(substr(id, 4) AS bigint) * 1000 / {rate}"
         _held(board, held, every)
         pause = board.settings.reaper_seconds
         end = time.monotonic() + lead / 1000 + seconds

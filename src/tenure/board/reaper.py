@@ -17,7 +17,7 @@ from tenure.board import buckets, signing_in, tables, todo_rows, vending
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
-from tenure.board.todo_rows import CLAIM, TODO, TODO_COLUMNS, claim_from, columns, todo_from
+from tenure.board.todo_rows import CLAIM_COLUMNS, TODO, TODO_COLUMNS, claim_from, todo_from
 from tenure.board.todo_writes import Changes
 from tenure.rules.instant import DAY, HOUR
 from tenure.rules.todo_commands import Lapse, Wake
@@ -42,9 +42,11 @@ class Reaped(NamedTuple):
         return max(self) >= BATCH
 
 
-LAPSED: Final = (
-    f"SELECT {TODO_COLUMNS}, {columns(CLAIM, 'claims')} FROM claims JOIN todos ON todos.id = claims.todo"
-    " WHERE claims.ended IS NULL AND claims.expires <= :now ORDER BY claims.todo LIMIT :limit"
+# In two steps: a planner that joins while it looks may walk all todos from the oldest on.
+LAPSED: Final = "SELECT todo FROM claims WHERE ended IS NULL AND expires <= :now ORDER BY todo LIMIT :limit"
+_HELD: Final = (
+    f"SELECT {TODO_COLUMNS}, {CLAIM_COLUMNS} FROM todos JOIN claims ON claims.id = todos.claim"
+    " WHERE {} AND claims.ended IS NULL AND claims.expires <= :now ORDER BY todos.id"
 )
 RETRY: Final = (
     f"SELECT {TODO_COLUMNS} FROM todos WHERE retry_at IS NOT NULL AND retry_at <= :now ORDER BY retry_at LIMIT :limit"
@@ -63,7 +65,13 @@ def reap(tx: Tx, board: Board, limit: int = BATCH) -> Reaped:
 
 def lapse(tx: Tx, board: Board, limit: int = BATCH) -> int:
     """Requeue a batch of todos whose leases have lapsed (B14). A heartbeat that raced it has won or lost whole."""
-    rows, now = todo_rows.locked(tx, LAPSED, {"now": tx.now(), "limit": limit}, "todos, claims", skip=True)
+    now = tx.now()
+    over = tx.all(sa.text(LAPSED), {"now": now, "limit": limit})
+    if not over:
+        return 0
+    held = _HELD.format(todo_rows.among(tx, "todos.id", "over"))
+    parameters = {"now": now, "over": todo_rows.listed(tx, [row[0] for row in over])}
+    rows, now = todo_rows.locked(tx, held, parameters, "todos, claims", skip=True)
     changes = Changes()
     for row in rows:
         todo = todo_from(row)
