@@ -315,6 +315,37 @@ async def test_b32_draining_ends_waits_with_a_clean_nothing(rest):
         assert (await asyncio.wait_for(worker.did("claim_next", wait_seconds=50), 10))["empty"]
 
 
+async def test_b25_a_server_that_hears_nothing_any_more_ends_its_waits(rest):
+    """What was revoked meanwhile it could not know: they may ask again."""
+    async with rest.open():
+        _, worker = await rest.vend()
+        waiting = asyncio.create_task(worker.did("claim_next", wait_seconds=50))
+        await _waits(rest)
+        for step in rest.board.notices.on_deaf:
+            step()
+        assert (await asyncio.wait_for(waiting, 10))["empty"]
+
+
+async def test_b43_only_so_many_calls_of_an_endpoint_may_wait_at_a_server(rest, refused, monkeypatch):
+    """The next one is told to come again; another endpoint's may wait."""
+    from tenure.doors.rest import work
+
+    monkeypatch.setattr(work, "WAITING_LIMIT", 1)
+    async with rest.open():
+        _, worker = await rest.vend()
+        _, other = await rest.vend()
+        waiting = [asyncio.create_task(worker.did("claim_next", wait_seconds=50))]
+        await _waits(rest)
+        answer = await worker.verb("claim_next", wait_seconds=50)
+        refused(answer, 429, "rate_limited")
+        assert int(answer.headers["retry-after"]) == 5
+        waiting.append(asyncio.create_task(other.did("claim_next", wait_seconds=50)))
+        while rest.site.work.waiting < 2:  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+        rest.site.drain()
+        assert [told["empty"] for told in await asyncio.gather(*waiting)] == [True, True]
+
+
 async def test_b32_a_caller_who_hung_up_is_given_nothing(rest):
     """A todo that comes after a waiting caller has left is still there for the next."""
     async with rest.open():
