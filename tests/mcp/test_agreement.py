@@ -58,8 +58,8 @@ class Facts:
             "COLUMNS": "400",
             "NO_COLOR": "1",
         }
-        result = await asyncio.to_thread(CliRunner().invoke, cli, list(arguments), env=env, standalone_mode=False)
-        assert result.return_value in (0, None), (arguments, result.output, result.exception)
+        result = await asyncio.to_thread(CliRunner().invoke, cli, list(arguments), env=env)
+        assert result.exit_code == 0, (arguments, result.output, result.exception)
         return result.stdout
 
     async def rest(self, server, method="GET", **options):

@@ -30,7 +30,7 @@ def kept_slug(url: str, endpoint: str) -> str | None:
 
 def merged(present: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The settings that are there with the new ones in them; other servers stay, the same one is replaced."""
-    told = dict(present)
+    told = {**present}
     for key, value in new.items():
         if isinstance(value, dict):
             told[key] = {**told.get(key, {}), **value}
