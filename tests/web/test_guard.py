@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -166,9 +167,8 @@ def test_case_b39_anothers_is_the_page_of_an_unknown_one(site, visit):
         if "{" not in path or kind not in theirs or path == "/endpoints/new":
             continue
         for ref in theirs[kind]:
-            known = _filled(path, ref, hook)
-            unknown = _filled(path, "no-such-thing", "wh_unknown")
-            answers = [_ask(alice, method, one) for one in (known, unknown)]
+            both = ((ref, hook), ("no-such-thing", "wh_unknown"))
+            answers = [_ask(alice, method, _named(path, *one)) for one in both]
             assert answers[0] == answers[1], (method, path)
             if "{edit}" not in path and "{step}" not in path:
                 assert answers[0][0] == 404, (method, path)
@@ -176,9 +176,13 @@ def test_case_b39_anothers_is_the_page_of_an_unknown_one(site, visit):
     assert checked > 15
 
 
-def _filled(path, ref, hook):
-    words = {"edit": "lease", "step": "cancel", "ref": ref, "id": hook if "webhooks" in path else ref}
-    return re.sub(r"\{(\w+)\}", lambda found: words[found[1]], path)
+def _filled(path, words):
+    """The path with its parts filled in."""
+    return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1]) or "x", path)
+
+
+def _named(path, ref, hook):
+    return _filled(path, {"edit": "lease", "step": "cancel", "ref": ref, "id": hook if "webhooks" in path else ref})
 
 
 def _ask(visitor, method, path):
@@ -244,3 +248,68 @@ def test_markup_is_text_everywhere(site, alice):
         assert "<img src=x" not in page, path
         assert "<script>" not in page.replace("</script><script>", ""), path
         assert "&lt;img src=x" in page, path
+
+
+STRANGE = [
+    b"%FF%FE", b"\xff\xfe", b"%F0%9F%92%A9" * 20, b"9" * 400, b"-1", b"1e400", b"%0D%0A", b"..%2f..", b"%E2%80%AEa",
+    b"{{7*7}}", b"%25s%25n", b"'%3B--", b"[]", b"null", b"a" * 5000,
+]  # fmt: skip
+ALWAYS = (b"%00", b"%ED%A0%80")  # what no database keeps
+NAMES = [
+    "name", "queues", "default_lease_ttl_seconds", "days", "once", "agent", "verbs", "targets", "webhook_ceiling",
+    "step", "go", "presence", "for", "shift", "mcp_era", "overlap_seconds", "webhook_name", "queue", "endpoint",
+    "title", "body", "payload", "priority", "not_before", "idempotency_key", "result", "fail_reason", "cancel_reason",
+    "target", "note", "code", "reason", "expression", "tz", "overlap", "catch_up", "password", "again", "token_name",
+    "at",
+]  # fmt: skip
+
+
+def test_strange_values_are_refused_in_every_form(site, alice):
+    """NUL, half a surrogate pair, broken UTF-8, endless numbers, templates: an answer below 500 from every form."""
+    one = vended(site, "alice")
+    todo = site.board.write(todos.create, site.board.alice, one.endpoint, NewTodo("t")).todo.summary.id
+    raw = {"expression": "10m", "title": "t"}
+    schedule = site.board.write(schedules.add, site.board.alice, one.endpoint.slug, "s", raw).id
+    ids = {"endpoints": one.endpoint.slug, "todos": todo, "schedules": schedule}
+    kind = {**alice.headers, "Content-Type": "application/x-www-form-urlencoded"}
+    steps = {
+        "edit": ["lease", "presence", "shift", "name", "era"],
+        "step": ["complete", "note", "cancel", "fail", "move"],
+    }
+    strange = itertools.cycle(STRANGE)
+    for path in posts(site):
+        word = next((word for word in steps if f"{{{word}}}" in path), "")
+        for step in steps.get(word, [""] if path != "/logout" else []):
+            there = _filled(path, {word: step, "ref": ids.get(path.split("/")[1]), "id": ids.get(path.split("/")[1])})
+            for value in (*ALWAYS, *itertools.islice(strange, 3)):
+                fields = b"".join(f"&{name}=".encode() + value for name in NAMES)
+                alice.rest()
+                answer = alice.client.post(there, content=f"csrf={alice.csrf}".encode() + fields, headers=kind)
+                assert answer.status_code < 500, (there, value, answer.text[:500])
+
+
+@pytest.mark.parametrize("token", [b"%00", b"%ED%A0%80", b"%FF", "é".encode(), b""])
+def test_strange_tokens_are_wrong_ones(alice, token):
+    """A form's token that is no text is refused like any other wrong one."""
+    kind = {**alice.headers, "Content-Type": "application/x-www-form-urlencoded"}
+    assert alice.client.post("/endpoints", content=b"name=x&csrf=" + token, headers=kind).status_code in (400, 403)
+    assert "No endpoint is active" in alice.get("/endpoints").text
+
+
+def test_too_many_fields_are_refused(alice):
+    """A form of thousands of fields is no form of ours."""
+    kind = {**alice.headers, "Content-Type": "application/x-www-form-urlencoded"}
+    answer = alice.client.post("/endpoints", content=b"&".join([b"a=1"] * 5000), headers=kind)
+    assert answer.status_code in (400, 413)
+
+
+@pytest.mark.parametrize("query", ["%00", "%ED%A0%80", "%FF", "x" * 3000, "-1", "9" * 50])
+def test_strange_addresses(alice, query):
+    """Addresses that nobody has: never an error of ours."""
+    paths = (
+        f"/board?endpoint={query}&queue={query}", f"/todos/{query}", f"/endpoints/{query}", f"/schedules/{query}",
+        f"/activity?before={query}", f"/runs/runs/job?name={query}", f"/runs/runs/run?name=x&slot={query}",
+        f"/?said={query}", f"/login/{query}",
+    )  # fmt: skip
+    for path in paths:
+        assert alice.get(path).status_code < 500, path

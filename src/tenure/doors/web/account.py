@@ -14,15 +14,19 @@ from tenure.board.refused import Refused
 from tenure.board.secrets import Secret
 from tenure.board.signing_in import SignedIn
 from tenure.doors.web.forms import LIFETIME_DAYS, Filled, problem_of, text, until
-from tenure.doors.web.guard import before_sign_in, board_of, drop_cookie, read_form, set_cookie, signed_in, whose
+from tenure.doors.web.guard import (
+    before_sign_in,
+    board_of,
+    drop_cookie,
+    inner,
+    read_form,
+    set_cookie,
+    signed_in,
+    whose,
+)
 from tenure.doors.web.rendering import link, render
 
 PAGE: Final = 50
-
-
-def _inner(path: str) -> str:
-    """Where to go after signing in: a path of ours, never another host's."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
 
 # --- signing in -------------------------------------------------------------------------------------------
@@ -33,10 +37,10 @@ async def login(request: Request) -> Response:
     if request.method == "GET":
         if await whose(request) is not None:
             return RedirectResponse(link(request, "/"), 303)
-        return _form(request, to=_inner(request.query_params.get("to", "/")))
+        return _form(request, to=inner(request, request.query_params.get("to", "")))
     before_sign_in(request)
     form = await read_form(request)
-    name, to = text(form, "name"), _inner(text(form, "to"))
+    name, to = text(form, "name"), inner(request, text(form, "to"))
     try:
         address = request.client.host if request.client else ""
         entered = await signing_in.by_password(
@@ -67,7 +71,7 @@ async def by_link(request: Request) -> Response:
         await read_form(request)
         try:
             entered = await board.database.write(signing_in.by_link, board, secret, _agent(request))
-            return _private(_enter(request, entered, "/"))
+            return _private(_enter(request, entered, link(request, "/")))
         except Refused as refused:
             if refused.refusal.code != "unauthenticated":
                 raise
@@ -90,7 +94,7 @@ def _agent(request: Request) -> str:
 
 def _enter(request: Request, entered: SignedIn, to: str) -> Response:
     board = board_of(request)
-    response = RedirectResponse(link(request, to), 303)
+    response = RedirectResponse(to, 303)
     set_cookie(request, response, "session", entered.cookie.reveal(), board.settings.session_hours * 3600)
     drop_cookie(request, response, "form")
     return response

@@ -15,9 +15,10 @@ from starlette.routing import BaseRoute, Route
 from tenure.board.board import Board
 from tenure.board.refused import Refused
 from tenure.doors.web import account, assets, endpoints, friends, home, lanes, runs, schedules, todo, vend
-from tenure.doors.web.guard import FORGED, Headers, from_here, refused_page, whose
+from tenure.doors.web.forms import text
+from tenure.doors.web.guard import Headers, fields, inner, refused_page, whose
 from tenure.doors.web.live import Live
-from tenure.doors.web.rendering import THEMES, link
+from tenure.doors.web.rendering import THEMES
 from tenure.doors.web.sources import Source
 from tenure.errors import NotFound, TenureError
 from tenure.rules.refusal import MISSING, Refusal
@@ -56,14 +57,11 @@ def web_app(board: Board, sources: Sequence[Source] = ()) -> Starlette:
 
 async def theme(request: Request) -> Response:
     """Keep light, dark, or what the system says; the next page is the one that was left."""
-    if not from_here(request):
-        raise Refused(FORGED)
-    form = await request.form(max_fields=4, max_files=0)
-    chosen, back = form.get("theme"), form.get("back")
-    inner = isinstance(back, str) and back.startswith("/") and not back.startswith(("//", "/\\"))
-    response = RedirectResponse(str(back) if inner else link(request, "/"), 303)
+    form = await fields(request)
+    chosen = text(form, "theme")
+    response = RedirectResponse(inner(request, text(form, "back")), 303)
     if chosen in THEMES:
-        response.set_cookie("tenure_theme", str(chosen), max_age=YEAR, path="/", samesite="lax")
+        response.set_cookie("tenure_theme", chosen, max_age=YEAR, path="/", samesite="lax")
     return response
 
 

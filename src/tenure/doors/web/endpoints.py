@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -19,7 +18,7 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.board.secrets import Secret
-from tenure.doors.web.forms import Filled, lease, lease_words, problem_of, text
+from tenure.doors.web.forms import Filled, Form, lease, lease_words, problem_of, text
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.rendering import link, render
 from tenure.doors.web.revealing import reveal
@@ -147,14 +146,14 @@ async def whole(
 
 # --- edits ------------------------------------------------------------------------------------------------
 
-Edit = Callable[[Tx, Board, Human, str, FormData], Any]
+Edit = Callable[[Tx, Board, Human, str, Form], Any]
 
 
-def _lease(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> Any:
+def _lease(tx: Tx, board: Board, human: Human, ref: str, form: Form) -> Any:
     return endpoints.edit_lease(tx, board, human, ref, lease(text(form, FIELDS["lease"]), vending=False))
 
 
-def _presence(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> Any:
+def _presence(tx: Tx, board: Board, human: Human, ref: str, form: Form) -> Any:
     value, typed = text(form, "presence"), text(form, "for").strip()
     seconds = None
     if typed:
@@ -166,20 +165,20 @@ def _presence(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> A
     return endpoints.set_presence(tx, board, human, ref, chosen, seconds if chosen else None)
 
 
-def _shift(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> Any:
+def _shift(tx: Tx, board: Board, human: Human, ref: str, form: Form) -> Any:
     return endpoints.set_shift(tx, board, human, ref, text(form, "shift").strip() or None)
 
 
-def _name(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> Any:
+def _name(tx: Tx, board: Board, human: Human, ref: str, form: Form) -> Any:
     return endpoints.set_display_name(tx, board, human, ref, text(form, "name"))
 
 
-def _era(tx: Tx, board: Board, human: Human, ref: str, form: FormData) -> Any:
+def _era(tx: Tx, board: Board, human: Human, ref: str, form: Form) -> Any:
     chosen: Any = text(form, "mcp_era") or None
     return endpoints.set_era(tx, board, human, ref, chosen)
 
 
-def _revoke(tx: Tx, board: Board, human: Human, ref: str, _: FormData) -> Any:
+def _revoke(tx: Tx, board: Board, human: Human, ref: str, _: Form) -> Any:
     return endpoints.revoke(tx, board, human, ref)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from starlette.datastructures import FormData
+from starlette.datastructures import ImmutableMultiDict
 
 from tenure.board.refused import Refused
 from tenure.doors.wire.strict import NotJson, parse
@@ -15,6 +15,9 @@ from tenure.rules.refusal import Refusal, invalid
 LIFETIME_DAYS: Final = (1, 7, 30, 90)
 
 
+Form = ImmutableMultiDict[str, str]
+
+
 class Filled(dict[str, Any]):
     """Values of a form by field: what was typed, or what is wrong. A field that is not there is blank."""
 
@@ -22,15 +25,14 @@ class Filled(dict[str, Any]):
         return ""
 
 
-def text(form: FormData, name: str) -> str:
-    """A field as text, as it was typed; nothing where there is none."""
-    value = form.get(name)
-    return value if isinstance(value, str) else ""
+def text(form: Form, name: str) -> str:
+    """A field as it was typed; nothing where there is none."""
+    return form.get(name, "")
 
 
-def texts(form: FormData, name: str) -> list[str]:
+def texts(form: Form, name: str) -> list[str]:
     """All values of a field."""
-    return [value for value in form.getlist(name) if isinstance(value, str)]
+    return form.getlist(name)
 
 
 def names(typed: str) -> list[str]:
@@ -38,7 +40,7 @@ def names(typed: str) -> list[str]:
     return typed.replace(",", " ").split()
 
 
-def until(form: FormData, now: int) -> int | None:
+def until(form: Form, now: int) -> int | None:
     """The end that was chosen among the lifetimes; None: until revoked."""
     days = text(form, "days")
     return now + int(days) * DAY if days in [str(day) for day in LIFETIME_DAYS] else None
@@ -78,7 +80,7 @@ def problem_of(refusal: Refusal, *fields: str) -> Filled:
     return Filled({at: refusal.message.removeprefix(f"{named} ") if named else refusal.message})
 
 
-def json_value(form: FormData, name: str) -> Any:
+def json_value(form: Form, name: str) -> Any:
     """A field as JSON; nothing typed is null. Raises Refused."""
     typed = text(form, name).strip()
     if not typed:
@@ -89,7 +91,7 @@ def json_value(form: FormData, name: str) -> Any:
         raise Refused(invalid(name, f"{error}.")) from None
 
 
-def whole_number(form: FormData, name: str, blank: int) -> int:
+def whole_number(form: Form, name: str, blank: int) -> int:
     """A field as a whole number. Raises Refused."""
     typed = text(form, name).strip()
     if not typed:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
-from starlette.datastructures import FormData, MutableHeaders
-from starlette.formparsers import FormParser
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,7 +22,7 @@ from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.refused import Refused
 from tenure.board.secrets import digest
-from tenure.doors.web.forms import text
+from tenure.doors.web.forms import Form, text
 from tenure.doors.web.rendering import link, render
 from tenure.rules.bounds import JSON_BYTES
 from tenure.rules.refusal import Refusal
@@ -50,6 +49,7 @@ FORGED: Final = Refusal(
     "forbidden",
     "This form did not come from a page of this sign-in, so nothing was changed. Open the page again and send it anew.",
 )
+NO_FORM: Final = Refusal("invalid_argument", "What was sent is no form of this page, so nothing was changed.")
 TOO_LARGE: Final = Refusal("payload_too_large", "The form is larger than this page takes, so nothing was changed.")
 
 
@@ -116,8 +116,10 @@ async def whose(request: Request) -> Human | None:
     """The human whose session this is; None without one. Raises Refused when the database can't tell (B16)."""
     board = board_of(request)
     cookie = request.cookies.get(cookie_name(request), "")
+    # Forms write down that the session is in use; pages that refresh themselves don't.
+    ask = board.database.write if request.method == "POST" else board.database.read
     try:
-        human = await board.database.read(access.human_by_session, board, cookie)
+        human = await ask(access.human_by_session, board, cookie)
     except Refused as refused:
         if refused.refusal.code == "unauthenticated":
             return None
@@ -142,6 +144,12 @@ def signed_in(page: Page) -> Page:
     return guarded
 
 
+def inner(request: Request, path: str) -> str:
+    """Where to go next: the path that was asked for if it is one of this host, else the overview."""
+    ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if ours else link(request, "/")
+
+
 # --- forms ------------------------------------------------------------------------------------------------
 
 
@@ -154,23 +162,28 @@ def from_here(request: Request) -> bool:
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host", "")
 
 
-async def read_form(request: Request, most: int = FORM_BYTES) -> FormData:
-    """The form, kept in `request.state.form`. Raises Refused: forged, or too large."""
+async def fields(request: Request) -> Form:
+    """What a form of ours carries. Raises Refused: sent from elsewhere, too large, or no form."""
     if not from_here(request):
         raise Refused(FORGED)
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
         raise Refused(Refusal("unsupported_media_type", "This page takes forms, and nothing else."))
-    body = bytearray()
+    body, most = bytearray(), TODO_BYTES if request.url.path.endswith(_LARGE) else FORM_BYTES
     async for chunk in request.stream():
         body += chunk
-        if len(body) > (TODO_BYTES if request.url.path.endswith(_LARGE) else most):
+        if len(body) > most:
             raise Refused(TOO_LARGE)
+    try:
+        told = bytes(body).decode("ascii")  # what is not is sent in percents
+        return Form(parse_qsl(told, keep_blank_values=True, errors="strict", max_num_fields=FIELDS))
+    except ValueError:
+        raise Refused(NO_FORM) from None
 
-    async def whole() -> AsyncGenerator[bytes, None]:
-        yield bytes(body)
 
-    form = await FormParser(request.headers, whole(), max_fields=FIELDS).parse()
-    expected = request.state.csrf if hasattr(request.state, "csrf") else ""
+async def read_form(request: Request) -> Form:
+    """A form with its session's token, kept in `request.state.form` too. Raises Refused."""
+    form = await fields(request)
+    expected: str = getattr(request.state, "csrf", "")
     if not expected or not hmac.compare_digest(text(form, "csrf").encode(), expected.encode()):
         raise Refused(FORGED)
     request.state.form = form

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -16,7 +15,7 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.board.schedules import Fired, Schedule
-from tenure.doors.web.forms import Filled, json_value, problem_of, text, whole_number
+from tenure.doors.web.forms import Filled, Form, json_value, problem_of, text, whole_number
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.rendering import link, render
 from tenure.rules.instant import span_words
@@ -129,7 +128,7 @@ def _as_typed(one: Schedule) -> Filled:
     )  # fmt: skip
 
 
-def _raw(form: FormData) -> dict[str, Any]:
+def _raw(form: Form) -> dict[str, Any]:
     """The fields of a plan."""
     return {
         "expression": text(form, "expression").strip(),

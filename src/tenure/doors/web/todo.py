@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -16,13 +15,13 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.board.shapes import Detail
-from tenure.doors.web.forms import Filled, json_value, problem_of, text
+from tenure.doors.web.forms import Filled, Form, json_value, problem_of, text
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.pictures.todos import attempts
 from tenure.doors.web.rendering import link, render
 from tenure.rules.refusal import MISSING, Refusal
 
-Step = Callable[[Tx, Board, Human, str, FormData], Any]
+Step = Callable[[Tx, Board, Human, str, Form], Any]
 
 
 async def page(request: Request) -> Response:
@@ -65,7 +64,7 @@ async def _page(request: Request, status: int = 200, problems: Filled | None = N
 # --- what can be done -------------------------------------------------------------------------------------
 
 
-def _move(tx: Tx, board: Board, human: Human, id_: str, form: FormData) -> Any:
+def _move(tx: Tx, board: Board, human: Human, id_: str, form: Form) -> Any:
     target = endpoints.get(tx, board, human, text(form, "target"))
     return todos.move(tx, board, human, id_, target)
 

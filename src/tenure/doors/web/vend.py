@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,7 +18,7 @@ from tenure.board.access import Endpoint
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
 from tenure.doors.web.endpoints import cards, fresh
-from tenure.doors.web.forms import LIFETIME_DAYS, Filled, lease, names, problem_of, text, texts, until
+from tenure.doors.web.forms import LIFETIME_DAYS, Filled, Form, lease, names, problem_of, text, texts, until
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.rendering import render
 from tenure.doors.web.revealing import reveal
@@ -56,7 +55,7 @@ class Told(Filled):
     """What the wizard was told so far, in all its steps."""
 
 
-def read(form: FormData) -> Told:
+def read(form: Form) -> Told:
     """What the form carries, of this step and of the others."""
     single = ("name", "agent", "queues", "webhook_ceiling", LEASE, "days", "once")
     told = Told({key: text(form, key) for key in single})
