@@ -117,8 +117,7 @@ def _grant(todo: Todo, grant: c.Grant, now: int, claim: Claim | None) -> Decisio
         todo, closed = lapse.todo, lapse.claims
     todo = _wake(todo, now).todo
     if todo.state != "pending":
-        reason = "finished" if todo.ended is not None else "retrying"
-        return Decision(todo, c.Refused(reason), closed)
+        return Decision(todo, c.Refused("finished" if todo.ended is not None else "retrying"), closed)
     if not todo.ready:
         return Decision(todo, c.Refused("blocked" if todo.blockers else "waiting"), closed)
     won = Claim(
@@ -254,8 +253,7 @@ def _cancel(todo: Todo, cancel: c.Cancel, now: int, claim: Claim | None) -> Deci
 def _retry(todo: Todo, now: int) -> Decision:
     """Also a dead letter's: one more attempt where they are used up."""
     if todo.state != "failed":
-        reason = {"claimed": "claimed", "pending": "pending"}.get(todo.state, "finished")
-        return Decision(todo, c.Refused(reason))
+        return Decision(todo, c.Refused(todo.state if todo.ended is None else "finished"))
     more = todo._replace(
         failures_cap=max(todo.failures_cap, todo.failures + 1), lapses_cap=max(todo.lapses_cap, todo.lapses + 1)
     )
