@@ -103,8 +103,7 @@ class Door:
         if scope["method"] != "GET" or call.modern:
             await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
             return
-        if not self._board.notices.connected:
-            raise Refused(DEAF)
+        self._hears()
         await spend(self._board, "worker", call.endpoint_id)
         with self.calls.opened(call):
             last = Headers(scope=scope).get("last-event-id")
@@ -142,6 +141,8 @@ class Door:
             unless_denied = self._unless_denied(call, message, scope, receive, send)
             await self._quick.handle_request(scope, receive, _with_session(message, unless_denied))
         else:
+            if message["method"] != "tools/call":
+                self._hears()
             with self.calls.opened(call):
                 async with contextlib.AsyncExitStack() as stack:
                     if session and not call.modern:
@@ -165,6 +166,11 @@ class Door:
                 await instead(scope, receive, send)
 
         return sent
+
+    def _hears(self) -> None:
+        """Refuse to open a stream that would be told of nothing."""
+        if not self._board.notices.connected:
+            raise Refused(DEAF)
 
     def _remember(self, call: Call) -> None:
         """Remember in whose bucket the calls with this credential are counted. It opens nothing."""

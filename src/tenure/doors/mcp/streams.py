@@ -79,12 +79,12 @@ async def get_stream(board: Board, call: Call, last_event_id: str | None, receiv
         await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
     async def frames() -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         missed = last_event_id not in (None, str(revision))
         await frame(f"id: {revision}\nretry: {RETRY_MS}\ndata: {LIST_CHANGED if missed else ''}\n\n")
         async for changed in changes(board, call):
             await frame(": ping\n\n" if changed is None else f"id: {changed}\ndata: {LIST_CHANGED}\n\n")
 
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await until_gone(call, frames, receive)
     with anyio.move_on_after(LAST_WORDS_SECONDS):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
