@@ -26,6 +26,9 @@ import tenure
 sys.path.insert(0, str(Path(__file__).parent))
 
 import beside
+import board_depth
+import board_drain
+import board_reaper
 import claim
 import depth
 import held
@@ -53,6 +56,9 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
     "takeover": takeover.measure,
     "web": web.measure,
     "mcp": mcp_door.measure,
+    "board-depth": board_depth.measure,
+    "board-drain": board_drain.measure,
+    "board-reaper": board_reaper.measure,
     "peers-takeover": beside.takeover,
     "peers-lateness": beside.lateness,
 }

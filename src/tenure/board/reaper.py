@@ -24,7 +24,7 @@ from tenure.rules.todo_commands import Lapse, Wake
 from tenure.rules.todos import decide
 
 log = logging.getLogger("tenure.board")
-BATCH: Final = 500
+BATCH: Final = 1_000
 PRUNE_SECONDS: Final = 60
 
 
