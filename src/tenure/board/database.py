@@ -3,7 +3,8 @@
 A use case is a plain function of a transaction. It runs whole in a worker thread, so that no statement hops between
 threads, and is run again from its beginning when the database asks for that (a deadlock, a serialization failure):
 it must draw what it needs from its arguments and change nothing outside the transaction.
-SQLite has one writer, this process; PostgreSQL has as many as there are threads.
+SQLite has one writer, this process, and cases that wait for it share a commit (`together.py`); PostgreSQL has as many
+as there are threads.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
 from tenure.board.refused import Refused
+from tenure.board.together import Together
 from tenure.errors import ConfigError, MissingExtra
 from tenure.rules.refusal import Refusal
 
@@ -88,6 +90,17 @@ class Tx:
         if (kind, key) not in self.notices:
             self.notices.append((kind, key))
 
+    def savepoint(self, statement: str) -> None:
+        """Begin, release or go back to a savepoint; SQLite's, and straight to the driver, which is what it is for."""
+        raw = self.connection.connection.driver_connection
+        assert raw is not None  # noqa: S101 - it is connected
+        raw.execute(statement)
+
+    @staticmethod
+    def broken(error: Exception) -> bool:
+        """Whether the transaction itself is to blame, so that nothing in it may stand."""
+        return isinstance(error, sa.exc.DBAPIError) and not isinstance(error, sa.exc.IntegrityError)
+
     def locked(
         self, statement: sa.Select[Any], of: sa.Table | None = None, *, skip: bool = False, how: Lock = "end"
     ) -> sa.Select[Any]:
@@ -121,12 +134,15 @@ class Database:
         self._writers = ThreadPoolExecutor(writers, "tenure-board")
         self._readers = self._writers if self.postgres else ThreadPoolExecutor(4, "tenure-board-read")
         self._alone = threading.Lock()
+        self._together = Together(self.writing, self._writers)
 
     async def write(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `case(tx, ...)` in a transaction that is committed when it returns and rolled back when it raises.
 
         Raises Refused: what the use case refused, or `unavailable` when the database failed.
         """
+        if not self.postgres:
+            return await asyncio.wrap_future(self._together.submit(lambda tx: case(tx, *args, **kwargs)))
         call = functools.partial(self.writing, case, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._writers, call)
 
