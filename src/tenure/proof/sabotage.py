@@ -203,7 +203,7 @@ SABOTAGES: Final = (
     Sabotage("rules", "a pause is ignored", ("R37",), 9, _rule(planted.pause_ignored)),
     Sabotage("rules", "states are forgotten too soon", ("R11",), 1, _rule(planted.state_forgotten)),
     Sabotage("rules", "a claim that won is told otherwise", ("I8a",), 5, _rule(planted.won_claim_forgotten)),
-    Sabotage("rules", "a finish asked again is refused", ("S15",), -1, _rule(planted.finish_forgotten)),
+    Sabotage("rules", "a finish asked again is refused", ("S15",), 14, _rule(planted.finish_forgotten)),
     Sabotage(
         "ledger", "a race that was lost is taken for won", ("S20", "S16"), 0, _altered(Ledger, "_commit", _as_if_won)
     ),
@@ -214,7 +214,7 @@ SABOTAGES: Final = (
         "claims",
         "a claim that failed is given up",
         ("L6", "L5", "I8"),
-        -1,
+        45,
         _instead(Claims, "_given_up", lambda *_: True),
     ),
     Sabotage("keeper", "no runner judges itself", ("S21",), 9, _instead(Keeper, "judge", _nothing)),
@@ -225,14 +225,14 @@ SABOTAGES: Final = (
         "keeper",
         "a backup asks once, and nobody adopts",
         ("L2",),
-        -1,
+        0,
         _all(_altered(Keeper, "_looked", _backup_once), _instead(Watchman, "_adopt", _nothing)),
     ),
     Sabotage(
         "keeper", "hints and looks never come soon", ("L2", "L3"), 0, _altered(timers, "next_look", _looking_away)
     ),
     Sabotage("timers", "a claim comes five seconds late", ("I8",), 0, _altered(timers, "claim_at", _late_to_claim)),
-    Sabotage("timers", "a heartbeat in seven is sent", ("R23",), -1, _altered(timers, "next_beat", _sluggish)),
+    Sabotage("timers", "a heartbeat in seven is sent", ("R23",), 0, _altered(timers, "next_beat", _sluggish)),
     Sabotage(
         "timers",
         "a runner doubts after its lease",
@@ -243,33 +243,31 @@ SABOTAGES: Final = (
     Sabotage(
         "timers",
         "no wait after a failure is capped",
-        ("L8", "I8", "L6", "L5"),
-        -1,
+        ("L7", "L8", "I8", "L6"),
+        78,
         _instead(timers, "backoff", lambda *_: 600_000.0),
     ),
     Sabotage(
         "run",
         "a lease is believed for twice its length",
         ("R26", "I9"),
-        -1,
+        20,
         _instead(run, "provable", lambda lease: 2 * lease),
     ),
     Sabotage(
         "run", "a handler in doubt is not cancelled", ("S22", "L4"), 40, _altered(Holding, "abort", _without_cancelling)
     ),
-    Sabotage(
-        "runner", "a hand-over is told as failed", ("R27",), -1, _altered(timers, "ending", _given_back_as_failed)
-    ),
-    Sabotage("catch-up", "nothing is recovered", ("L6",), -1, _instead(CatchUp, "recover", _nothing_async)),
+    Sabotage("runner", "a hand-over is told as failed", ("R27",), 2, _altered(timers, "ending", _given_back_as_failed)),
+    Sabotage("catch-up", "nothing is recovered", ("L6",), 11, _instead(CatchUp, "recover", _nothing_async)),
     Sabotage("catch-up", "missed slots are not told", ("L6",), 11, _instead(CatchUp, "_missed", lambda *_: [])),
     Sabotage(
-        "catch-up", "slots left to others are forgotten", ("L6",), -1, _instead(CatchUp, "_close", _nothing_async)
+        "catch-up", "slots left to others are forgotten", ("L6",), 16, _instead(CatchUp, "_close", _nothing_async)
     ),
-    Sabotage("watchman", "waking is not noticed", ("L6",), -1, _instead(Watchman, "recover", _nothing_async)),
+    Sabotage("watchman", "waking is not noticed", ("L6",), 15, _instead(Watchman, "recover", _nothing_async)),
     Sabotage("store", "versions are not compared", ("S16",), 0, _altered(MemoryStore, "_apply", _no_version)),
-    Sabotage("store", "deadlines are not kept", ("S14",), -1, _altered(MemoryStore, "_apply", _no_deadline)),
-    Sabotage("store", "no marks are kept", ("L6",), -1, _altered(MemoryStore, "_apply", _no_marks)),
+    Sabotage("store", "deadlines are not kept", ("S14",), 5, _altered(MemoryStore, "_apply", _no_deadline)),
+    Sabotage("store", "no marks are kept", ("L6",), 0, _altered(MemoryStore, "_apply", _no_marks)),
     Sabotage("store", "ended runs are not kept", ("R11",), 0, _altered(MemoryStore, "_apply", _no_records)),
-    Sabotage("store", "each fiftieth change is lost", ("S16",), -1, _altered(MemoryStore, "_apply", _forgetful)),
-    Sabotage("store", "a change is torn in two", ("I3", "S16"), -1, _altered(MemoryStore, "_apply", _torn)),
+    Sabotage("store", "each fiftieth change is lost", ("S16",), 0, _altered(MemoryStore, "_apply", _forgetful)),
+    Sabotage("store", "a change is torn in two", ("I3", "S16"), 0, _altered(MemoryStore, "_apply", _torn)),
 )
