@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import beside
 import board_depth
 import board_drain
+import board_http
 import board_reaper
 import claim
 import depth
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[..., list[Row]]] = {
     "held": held.measure,
     "idle": idle.measure,
     "takeover": takeover.measure,
+    "board-http": board_http.measure,
     "web": web.measure,
     "mcp": mcp_door.measure,
     "board-depth": board_depth.measure,
