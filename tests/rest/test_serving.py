@@ -374,3 +374,30 @@ async def test_b51_the_board_is_known_by_its_public_name_and_says_https_where_it
     board.database.shut()
     assert answer.status_code == status
     assert ("strict-transport-security" in answer.headers) == public_url.startswith("https")
+
+
+@pytest.mark.parametrize(
+    ("line", "header", "statuses"),
+    [
+        ("OPTIONS * HTTP/1.1", "", (400, 404, 405)),
+        ("CONNECT example.com:443 HTTP/1.1", "", (400, 405)),
+        ("GET http://evil.example/livez HTTP/1.1", "", (200,)),
+        ("GET /livez HTTP/1.1", "upgrade: websocket\r\nconnection: upgrade", (200,)),
+        ("GET /livez HTTP/1.1", "upgrade: h2c\r\nhttp2-settings: x", (200,)),
+        ("GET /\xff\xfe HTTP/1.1", "", (400, 404)),
+        ("GET /api/v1/endpoints/%ff%fe HTTP/1.1", "", (401,)),
+        ("GET //livez HTTP/1.1", "", (303, 401, 404)),
+        ("GET /..%2flivez HTTP/1.1", "", (303, 401, 404)),
+        ("GET /livez/../metrics HTTP/1.1", "", (404,)),
+        ("GET /livez? HTTP/1.0", "", (200,)),
+        ("PRI * HTTP/2.0", "", (400,)),
+    ],
+)
+async def test_b51_odd_requests_are_answered_and_break_nothing(rest, caplog, line, header, statuses):
+    """None of them is a fault of ours, and the next connection is served."""
+    raw = request(line, *([header] if header else [])).decode().encode("latin-1")
+    async with served(rest) as port:
+        answer = await talk(port, raw)
+        assert int(answer.split()[1]) in statuses, answer
+        assert (await talk(port, request())).startswith(b"HTTP/1.1 200 ")
+    assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
