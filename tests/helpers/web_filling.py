@@ -32,6 +32,7 @@ def fill(site):
         {
             "overview": "/",
             "board": "/board",
+            "depth": "/board/depth",
             "todo": f"/todos/{todo}",
             "endpoints": "/endpoints",
             "endpoint": f"/endpoints/{slug}",

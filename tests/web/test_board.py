@@ -53,6 +53,14 @@ def test_b45_lanes_show_where_todos_stand(desk, alice):
     assert "ready one" in alice.get(f"/board?endpoint={desk.endpoint.slug}").text
 
 
+def test_depth_is_a_page_of_its_own(desk, alice):
+    """The Board has a link to it, which JavaScript puts in its place; the page has picture and table."""
+    assert 'href="/board/depth"' in alice.get("/board").text
+    page = alice.get("/board/depth").text
+    assert 'class="area live"' in page
+    assert "<table>" in page
+
+
 def test_a_todo_is_added_by_the_form(desk, alice):
     """With payload, priority and time; a refusal stands beside its field, and all that was typed stays."""
     good = {"endpoint": desk.endpoint.slug, "title": "new", "body": "a\r\nb", "payload": '{"a": [1]}', "priority": "3"}

@@ -60,11 +60,9 @@ async def lanes(
         mine = endpoints.list_all(tx, board, human)
         chosen = next((one for one in mine if query.get("endpoint") in (one.slug, one.id)), None)
         found = _lanes(tx, board, human, chosen, query.get("queue") or None)
-        return {"now": tx.now(), "mine": mine, "chosen": chosen, "lanes": found,
-                "points": depth.over_time(tx, board, human)}  # fmt: skip
+        return {"now": tx.now(), "mine": mine, "chosen": chosen, "lanes": found}
 
     values = await board.database.read(read)
-    points = values.pop("points")
     return render(
         request,
         "board/lanes.html",
@@ -74,13 +72,19 @@ async def lanes(
         live="/live/board",
         queue=query.get("queue", ""),
         active=[one for one in values["mine"] if one.state == "active"],
-        depth=depth_picture(points) if any(one.live for one in points) else "",
-        points=points,
         left=lambda todo: ring((todo.expires - values["now"]) / 1000 / max(1, lease_seconds(todo, values["mine"]))),
         problems=problems or Filled(),
         typed=typed or Filled(),
         **values,
     )
+
+
+async def depth_page(request: Request) -> Response:
+    """How deep the board was; a page of its own, for it counts more than the lanes show."""
+    board = board_of(request)
+    points = await board.database.read(depth.over_time, board, request.state.human)
+    drawn = depth_picture(points) if any(one.live for one in points) else ""
+    return render(request, "board/depth.html", nav="board", points=points, depth=drawn)
 
 
 def lease_seconds(todo: Summary, mine: list[Endpoint]) -> int:
@@ -142,5 +146,6 @@ async def add(request: Request) -> Response:
 
 ROUTES: Final = [
     Route("/board", signed_in(index)),
+    Route("/board/depth", signed_in(depth_page)),
     Route("/todos", signed_in(add), methods=["POST"]),
 ]
