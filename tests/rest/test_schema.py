@@ -8,7 +8,7 @@ from rest_routes import UNKNOWN
 from schemathesis.openapi import from_asgi
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-QUICK, LONG = 8, 400
+QUICK, LONG = 8, 100
 TAGS = ("endpoints", "todos", "schedules", "webhooks", "friends", "people")
 
 
