@@ -394,7 +394,9 @@ async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, ref
         await rest.alice("GET", "/api/v1/me"),
         await rest.nobody("GET", "/readyz"),
     ]
+    metrics = await rest.as_worker("for-the-tests")("GET", "/metrics")
     sa.event.remove(board.database.engine, "do_connect", refuse)
+    assert "tenure_database_up 0.0" in metrics.text
     for answer in answers:
         refused(answer, 503, "unavailable")
         assert int(answer.headers["retry-after"]) >= 1

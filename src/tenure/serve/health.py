@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.readings import readings
+from tenure.board.readings import Readings, readings
 from tenure.board.refused import Refused
 from tenure.doors.rest import answers, reading
 from tenure.rules.refusal import MISSING, Refusal
@@ -52,8 +52,16 @@ class Health:
             raise Refused(MISSING)
         if not hmac.compare_digest(reading.bearer(request).encode(), self._token.encode()):
             raise Refused(Refusal("unauthenticated", "This needs the token of TENURE_METRICS_TOKEN."))
-        self._metrics.looked(await self._board.database.read(readings))
+        self._metrics.looked(await self._read())
         return Response(self._metrics.told(), media_type=CONTENT_TYPE)
+
+    async def _read(self) -> Readings | None:
+        """The database's readings; None while it does not answer, for then the server's own are wanted all the more."""
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                return await self._board.database.read(readings)
+        except (Refused, TimeoutError):
+            return None
 
     async def _ready(self) -> None:
         """Raises Refused while this server should be sent no requests."""

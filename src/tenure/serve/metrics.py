@@ -34,6 +34,9 @@ class Metrics:
             registry=self.registry,
         )
 
+        self._up = Gauge(
+            "tenure_database_up", "0: the database did not answer, and its readings are old.", registry=self.registry
+        )
         self._todos = Gauge(
             "tenure_todos", "Live todos of all humans; waiting: for their time, or for others.", ("state",),
             registry=self.registry,
@@ -50,8 +53,11 @@ class Metrics:
         self._answers.labels(door, method if method in METHODS else "other", str(status)).inc()
         self._seconds.labels(door).observe(seconds)
 
-    def looked(self, found: Readings) -> None:
-        """What a scrape found in the board's database; every server of a board tells the same."""
+    def looked(self, found: Readings | None) -> None:
+        """What a scrape found in the board's database; every server of a board tells the same. None: no answer."""
+        self._up.set(found is not None)
+        if found is None:
+            return
         for state in ("ready", "waiting", "claimed", "lapsed", "retrying"):
             self._todos.labels(state).set(getattr(found, state))
         self._oldest.set(found.oldest_seconds)
