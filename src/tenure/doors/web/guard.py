@@ -183,8 +183,8 @@ async def fields(request: Request) -> Form:
 async def read_form(request: Request) -> Form:
     """A form with its session's token, kept in `request.state.form` too. Raises Refused."""
     form = await fields(request)
-    expected: str = getattr(request.state, "csrf", "")
-    if not expected or not hmac.compare_digest(text(form, "csrf").encode(), expected.encode()):
+    expected: str = request.state.csrf
+    if not hmac.compare_digest(text(form, "csrf").encode(), expected.encode()):
         raise Refused(FORGED)
     request.state.form = form
     return form

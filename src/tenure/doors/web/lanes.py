@@ -37,11 +37,12 @@ FIELDS: Final = ("title", "body", "payload", "priority", "queue", "not_before", 
 
 
 class Lane(NamedTuple):
-    """One lane: how many there are, and the newest of them."""
+    """One lane: how many there are, since when the oldest is there, and the newest of them."""
 
     title: str
     empty: str
     total: int
+    oldest: int | None
     cards: tuple[Summary, ...]
 
 
@@ -95,17 +96,15 @@ def lease_seconds(todo: Summary, mine: list[Endpoint]) -> int:
 
 
 def _lanes(tx: Tx, board: Board, human: Human, chosen: Endpoint | None, queue: str | None) -> list[Lane]:
-    totals: dict[str, int] = {}
-    for lane in todos.counts(tx, board, human):
-        if chosen is None or lane.endpoint_id == chosen.id:
-            totals[lane.shown] = totals.get(lane.shown, 0) + lane.total
+    counted = [one for one in todos.counts(tx, board, human) if chosen is None or one.endpoint_id == chosen.id]
     found = []
     for title, empty, states, shown in LANES:
         where = Filters(endpoint_id=chosen.id if chosen else None, queue=queue, states=states)
         page = todos.list_page(tx, board, human, where, limit=4 * SHOWN if title == "Ready" else SHOWN)
         cards = tuple(one for one in page.items if one.shown in shown)[:SHOWN]
-        total = len(cards) if queue else max(len(cards), sum(totals.get(one, 0) for one in shown))
-        found.append(Lane(title, empty, total, cards))
+        here = [one for one in counted if one.shown in shown and not queue]  # which are not counted by queue
+        oldest = min((one.oldest for one in here if one.oldest is not None), default=None)
+        found.append(Lane(title, empty, max(len(cards), sum(one.total for one in here)), oldest, cards))
     return found
 
 
