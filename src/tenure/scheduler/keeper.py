@@ -186,7 +186,7 @@ class Keeper:
         of: str = "",
     ) -> None:
         """Become, or stay, a backup of this run. until: its lease end, store time; of: its runner; where known."""
-        if self._quiet or job.lease_ms is None or (job.name, slot, request) in self.holdings:
+        if self._quiet or (job.name, slot, request) in self.holdings:
             return
         key = (job.name, slot, request)
         known = self.watches.get(key)

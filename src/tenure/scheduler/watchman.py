@@ -118,8 +118,10 @@ class Watchman:
         latest = job.schedule.previous(now) if job.schedule is not None else None
         for run in page.job.runs:
             key = (job.name, run.slot, run.request)
-            # A run that ran out while a newer slot is due is left: the next one won ends it (R29).
-            left = not run.lease.live(now) and not run.request and latest is not None and latest.at_ms > run.slot
+            # A run that ran out while a newer slot is due is left: the next one won ends it (R29). Not where the job
+            # has become claim-only: no win ends another run then, but asking for what a lease left does (R46).
+            superseded = not run.request and latest is not None and latest.at_ms > run.slot
+            left = superseded and not run.lease.live(now) and job.lease_ms is not None
             if key not in keeper.holdings and key not in keeper.watches and not left:
                 keeper.watch(job, run.slot, run.request, run.lease.until, of=run.lease.holder)
 
