@@ -62,3 +62,6 @@ async def test_b43_an_endpoints_workers_share_a_bucket(rest, refused):
     refused(answer, 429, "rate_limited")
     assert int(answer.headers["retry-after"]) >= 1
     assert (await other.verb("claim_next")).status_code == 200
+    # A bucket that is empty tells nobody that their credential was good once.
+    await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/revoke")
+    refused(await worker.verb("claim_next"), 401, "unauthenticated")

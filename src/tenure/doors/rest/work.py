@@ -103,15 +103,10 @@ class WorkDoor:
         def worker_of(tx: Tx) -> Worker:
             return worker_by_credential(tx, self._board, credential)
 
-        try:
-            if isinstance(asked, Arguments) and verb.waits(asked):
-                with self._waiting_for(request, endpoint_id) as gone:
-                    return answers.Json(await call(self._board, verb, worker_of, asked, gone))
-            return answers.Json(await call(self._board, verb, worker_of, asked))
-        except Refused as error:
-            if error.refusal.code == "unauthenticated":
-                self._endpoints.pop(digest(credential), None)
-            raise
+        if isinstance(asked, Arguments) and verb.waits(asked):
+            with self._waiting_for(request, endpoint_id) as gone:
+                return answers.Json(await call(self._board, verb, worker_of, asked, gone))
+        return answers.Json(await call(self._board, verb, worker_of, asked))
 
     async def _count(self, credential: str) -> str:
         """Count the call in its endpoint's bucket. Raises Refused; a credential that is new here is asked for first."""
@@ -122,7 +117,11 @@ class WorkDoor:
             self._endpoints[key] = endpoint_id = worker.endpoint.id
             if len(self._endpoints) > REMEMBERED:
                 self._endpoints.popitem(last=False)
-        await spend(self._board, "worker", endpoint_id)
+        try:
+            await spend(self._board, "worker", endpoint_id)
+        except Refused:  # whoever is let in no more is told that, and not to wait
+            await self._board.database.read(worker_by_credential, self._board, credential)
+            raise
         return endpoint_id
 
     @contextlib.contextmanager
