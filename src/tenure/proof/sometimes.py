@@ -8,7 +8,7 @@ from typing import Final
 
 from tenure.proof.conduct import Case
 
-# Two that a thousand schedules did not meet, `R11 forgotten, floor` and `R16 released before`, are left to `explore.py`.
+# Two that a thousand schedules did not meet, `R11 forgotten, floor` and `R16 released before`, `explore.py` meets.
 # Branches of the rules, as `branches.py` names them; what became of changes; events; and what `met` sees.
 REQUIRED: Final = frozenset((
     "R1 won", "R1 won, manual", "R2 running", "R3 next attempt, expired", "R3 next attempt, released", "R4 used up",
