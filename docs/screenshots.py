@@ -26,7 +26,7 @@ def main(folder: Path | None) -> None:
 
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         found(f"sqlite:///{place}/template.db")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         with open_site(Path(place), Path(place) / "template.db") as site:
             paths = fill(site).paths
             for name, scheme, width in _wanted(paths, whole=folder is not None):

@@ -86,19 +86,20 @@ def served(board, sources=()):
 
 
 @contextmanager
-def open_site(folder, template):
-    """A page on a fresh board in this folder, with a store of runs that has no job yet."""
+def open_site(folder, template, url=None):
+    """A page on a fresh board in this folder, or at this URL, with a store of runs that has no job yet."""
     from board_hall import open_hall
 
     from tenure import Tenure
     from tenure.doors.web import Source
 
-    shutil.copyfile(template, folder / "board.db")
-    board = open_hall(f"sqlite:///{folder}/board.db")
+    if url is None:
+        shutil.copyfile(template, folder / "board.db")
+    board = open_hall(url or f"sqlite:///{folder}/board.db")
     app = Tenure(f"sqlite:///{folder}/runs.db")
     app.ask_now(lambda records: records.now())
-    with served(board, [Source("runs", "sqlite:///runs.db", app)]) as (url, doors):
-        yield Site(board, app, url, doors)
+    with served(board, [Source("runs", "sqlite:///runs.db", app)]) as (address, doors):
+        yield Site(board, app, address, doors)
     app.close()
 
 

@@ -85,6 +85,17 @@ def test_the_page_of_a_job(site, store, alice):
     assert '"lines": 42' in html.unescape(run.text)
 
 
+def test_a_run_is_drawn_alone(site, store, alice):
+    """The page of a run shows its own attempts, not those that lie beside them in time."""
+    store.jobs["tick"] = site.tell_job("tick", every(1_000))
+    slot = store.now() // 1_000 * 1_000 - 5_000
+    for number in range(4):
+        store.ran("tick", slot + 1_000 * number, f"api-{number}")
+    page = alice.get(f"/runs/runs/run?name=tick&slot={slot}").text
+    assert page.count('class="bar success"') == 2  # the attempt, and its sign in the legend
+    assert "api-3" not in page
+
+
 def test_why_is_answered_on_the_page(site, alice):
     """The same sentence as `tenure job why`; a time that is none is refused beside its field."""
     site.tell_job("tick", every(60_000))

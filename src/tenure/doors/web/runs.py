@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -237,6 +238,7 @@ async def run_page(request: Request) -> Response:
     now, run, seen = await source.ask(ask)
     if run is None or seen is None:
         raise Refused(MISSING)
+    alone = replace(seen.timeline, runs=(run,), marks=())
     return render(
         request,
         "runs/run.html",
@@ -245,8 +247,8 @@ async def run_page(request: Request) -> Response:
         source=source,
         now=now,
         run=run,
-        timeline=timeline.draw(seen.timeline),
-        legend=timeline.signs(seen.timeline),
+        timeline=timeline.draw(alone),
+        legend=timeline.signs(alone),
     )
 
 
