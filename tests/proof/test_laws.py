@@ -163,6 +163,7 @@ BROKEN = [
     ("R11", _step(_job(), BEAT, c.Refused("unknown"), _job(), forget=("0",))),
     ("R11", _step(_job(floor=5), c.Prune(()), c.Noted(True), _job(floor=4))),
     ("R13", _step(LIVE, BEAT, c.Refused("running"), LIVE)),
+    ("I8a", _step(LIVE, claim(0, BEAT.token), c.Running("a", 1, LEASE), LIVE)),
     ("I9", _step(LIVE, claim(0, BEAT.token), c.Won(1, BEAT.token, 1, LEASE, "schedule"), LIVE, now=5 * S)),
     ("R14", _step(LIVE, TAKE, c.Running("", 1, LEASE), _job(RUN, bound=1))),
     ("R37", _step(_job(paused=0), claim(60 * S, "b"), _won(), _job(NEXT, paused=0, fence=2), now=60 * S)),
