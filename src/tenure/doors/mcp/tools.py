@@ -134,10 +134,10 @@ async def called(board: Board, call: Call, name: str, arguments: Mapping[str, An
     verb = CATALOGUE.get(name)
     gone = asyncio.ensure_future(call.gone.wait())
     try:
+        await spend(board, "own_settings" if name in words.SETS_OWN else "worker", call.endpoint_id)
         if verb is None:
             await board.database.read(worker_of)
             raise unknown
-        await spend(board, "own_settings" if name in words.SETS_OWN else "worker", call.endpoint_id)
         return _result(await call_verb(board, verb, worker_of, read(verb.arguments, arguments), gone))
     except Refused as refused:
         if refused.refusal.code == "unauthenticated":
