@@ -42,6 +42,25 @@ def test_axe_on_signing_in(site, windows):
         assert [one["id"] for one in Axe().run(page).response["violations"] if one["impact"] in BAD] == []
 
 
+def test_axe_on_vending(site, windows):
+    """Each step of the wizard, a step that refuses, and the page with the credential."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    window = windows().enter()
+    page = window.go("/endpoints/new")
+    for name in ("", "reviewer", *[None] * 5):
+        if name is not None:
+            page.get_by_label("Name of the endpoint").fill(name)
+        page.get_by_role("button", name="Next").or_(page.get_by_role("button", name="Vend")).last.click()
+        wrong = [
+            (one["id"], one["nodes"][0]["html"][:160])
+            for one in Axe().run(page).response["violations"]
+            if one["impact"] in BAD
+        ]
+        assert wrong == [], page.url
+    expect(page.locator("#credential")).to_be_visible()
+
+
 @pytest.mark.parametrize("width", [390, 820, 1280, 1900])
 def test_no_page_is_wider_than_its_window(site, windows, width):
     """Wide things scroll within themselves."""
