@@ -1,6 +1,7 @@
 """`tenure mcp`: the SDK's stdio client works on the board through the bridge, in a process of its own."""
 
 import asyncio
+import json
 import os
 import sys
 
@@ -8,7 +9,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_hall import GENERATIONS, until
+from mcp_hall import GENERATIONS, serving, until
+from postgres_server import free_port
 
 from tenure.board import endpoints, todos
 from tenure.board.shapes import NewTodo
@@ -66,3 +68,40 @@ async def test_the_bridge_says_what_is_wrong_instead_of_falling_silent(board, se
         (error,) = error.exceptions
     assert isinstance(error, MCPError)
     assert "credential" in str(error)
+
+
+async def test_the_bridge_outlives_a_restart_and_answers_what_is_no_message(board, vended_bridge):
+    """Lines that are no message, messages of a wrong shape, and a board that is away for a while: each is answered."""
+    process, served_again = vended_bridge
+    wrong = [b"nonsense", b"[]", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":[1]}}']
+    for line in wrong:
+        process.stdin.write(line + b"\n")
+        answer = json.loads(await asyncio.wait_for(process.stdout.readline(), 10))
+        assert "error" in answer
+    process.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}\n')
+    waiting = asyncio.create_task(process.stdout.readline())
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    async with served_again():
+        answer = json.loads(await asyncio.wait_for(waiting, 20))
+        assert answer["id"] == 2
+        assert answer["result"]["tools"]
+        process.stdin.close()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+@pytest.fixture
+async def vended_bridge(board):
+    """The bridge as a process, to a board that is not there yet; and how to have it there."""
+    vended = board.write(endpoints.vend, board.alice, name="w")
+    port = free_port()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tenure", "mcp", vended.endpoint.slug, "--url", f"http://127.0.0.1:{port}",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "TENURE_ENDPOINT_CREDENTIAL": vended.credential.reveal()},
+    )  # fmt: skip
+    yield process, lambda: serving(board, port)
+    if process.returncode is None:
+        process.kill()
+        await process.wait()

@@ -8,7 +8,9 @@ request stays without an answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
@@ -86,7 +88,7 @@ class Bridge:
         expects = "id" in message and "method" in message
         try:
             await self._send(message, expects=expects)
-        except httpx2.TransportError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was, no request stays without an answer
             if expects:
                 why = f"The board at {self.url} did not answer ({type(error).__name__}). Is it running? Try again."
                 self._put(_error(message["id"], CONNECTION_CLOSED, why))
@@ -161,10 +163,20 @@ class Bridge:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-async def lines_of(read_line: Callable[[], str]) -> AsyncIterator[str]:
-    """Lines from a blocking reader, read in a thread; an empty one is the end."""
-    while line := await asyncio.to_thread(read_line):
-        yield line
+async def lines_of(read_line: Callable[[], bytes]) -> AsyncIterator[str]:
+    """Lines from a blocking reader; an empty one is the end. Its thread holds up nobody's end: it is a daemon."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def read() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+            while line := read_line():
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, b"")
+
+    threading.Thread(target=read, name="tenure mcp stdin", daemon=True).start()
+    while line := await lines.get():
+        yield line.decode("utf-8", "replace")
 
 
 def _params(message: Message) -> Message:

@@ -40,13 +40,13 @@ def mcp(*, endpoint: str, url: str | None) -> int:
         return NO_CREDENTIAL
 
     def put(message: str) -> None:
-        sys.stdout.write(f"{message}\n")
-        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{message}\n".encode())  # UTF-8, whatever this machine's own encoding is
+        sys.stdout.buffer.flush()
 
     slug = kept_slug(address, endpoint) or endpoint
 
     async def all_of_it() -> None:
-        await Bridge(f"{address}/mcp/{slug}", credential, put, say).run(lines_of(sys.stdin.readline))
+        await Bridge(f"{address}/mcp/{slug}", credential, put, say).run(lines_of(sys.stdin.buffer.readline))
 
     asyncio.run(all_of_it())
     return 0
