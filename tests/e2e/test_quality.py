@@ -131,3 +131,21 @@ def test_a_stream_that_is_cut_says_so(site, windows):
     site.cut_streams()
     expect(page.locator("#dot")).to_have_attribute("data-state", "paused")
     window.complaints.clear()
+
+
+@pytest.mark.parametrize("status", [401, 429, 503])
+def test_a_refresh_that_fails_leaves_the_page(site, windows, status):
+    """A refusal replaces nothing; the next answer does."""
+    from tenure.board import endpoints
+
+    window = windows().enter()
+    page = window.go("/endpoints")
+    expect(page.locator("#dot")).to_have_attribute("data-state", "live")
+    with page.expect_response(lambda answer: answer.url.endswith("/endpoints")):
+        page.route("**/endpoints", lambda route: route.fulfill(status=status, body="<main>Too many calls.</main>"))
+        site.board.write(endpoints.vend, site.board.alice, name="first")
+    expect(page.locator("main")).to_contain_text("Quick vend")
+    page.unroute("**/endpoints")
+    site.board.write(endpoints.vend, site.board.alice, name="second")
+    expect(page.locator("main")).to_contain_text("second")
+    expect(page.locator("main")).to_contain_text("first")

@@ -35,6 +35,12 @@ def test_every_page_asks_for_a_session(site, stranger):
         assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/login"), (method, path)
 
 
+def test_a_refresh_without_a_session_is_no_page(stranger):
+    """What asks for itself again is not answered with the page for signing in, which has none of its parts."""
+    answer = stranger.client.get("/board", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.content) == (401, b"")
+
+
 def test_b51_headers_on_every_answer(site, alice, stranger):
     """Pages, refusals, files and redirects carry the policy; pages are kept by nobody."""
     answers = [alice.get("/"), alice.get("/nope"), alice.post("/endpoints", csrf="x"), stranger.get("/board")]

@@ -133,6 +133,8 @@ def signed_in(page: Page) -> Page:
 
     async def guarded(request: Request) -> Response:
         human = await whose(request)
+        if human is None and "hx-request" in request.headers:
+            return Response(status_code=401)  # a page that refreshes itself stays as it is until its stream tells it
         if human is None:
             here = str(request.url.replace(scheme="", netloc="")) if request.method == "GET" else "/"
             return RedirectResponse(link(request, "/login") + (f"?to={quote(here)}" if here != "/" else ""), 303)

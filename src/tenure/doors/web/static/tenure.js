@@ -7,6 +7,8 @@
     if (!dot) return;
     dot.dataset.state = state;
     dot.textContent = words;
+    // That it is paused is said aloud; the seconds that go by are not.
+    dot.setAttribute("aria-live", state === "paused" ? "polite" : "off");
   };
 
   // The stream only says that something changed; htmx asks for the page and puts the changed part in place.
