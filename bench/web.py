@@ -43,18 +43,12 @@ def measure(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
         found(f"sqlite:///{folder}/template.db")
         with open_site(Path(folder), Path(folder) / "template.db") as site:
-            hands = Hands(site.board, site.board.vend() if hasattr(site.board, "vend") else _vend(site.board))
+            hands = Hands(site.board, site.board.vend())
             deepen(site.board, hands.worker.id, todos)
             for number in range(JOBS):
                 _runs(site, f"job-{number:02}", runs // JOBS)
             with httpx2.Client(base_url=site.url, cookies={"tenure-session": site.session()}, timeout=60) as client:
                 return [_row(site, client, name, path, 5 if quick else 15) for name, path in PAGES.items()]
-
-
-def _vend(board: Any) -> Any:
-    from tenure.board import endpoints
-
-    return board.write(endpoints.vend, board.alice, name="bench")
 
 
 def _row(site: Any, client: httpx2.Client, name: str, path: str, count: int) -> Row:
