@@ -38,7 +38,11 @@ async def proxy(*ports, whole=False):
         port = next(turns)
         counts[port] += 1
         upstream, to_upstream = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(pipe(reader, to_upstream), pipe(upstream, writer, whole=whole))
+        try:
+            await asyncio.gather(pipe(reader, to_upstream), pipe(upstream, writer, whole=whole))
+        finally:
+            writer.close()
+            to_upstream.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
