@@ -3,10 +3,12 @@
 import asyncio
 import itertools
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tenure.board import endpoints, schedules
+from tenure.board import audit, endpoints, reaper, schedules, todos
+from tenure.board.refused import Refused
 from tenure.bridge import Bridge, job_name
 
 EACH_SECOND = {"expression": "1s", "title": "tick of {slot:%H:%M:%S}", "overlap": "allow"}
@@ -89,6 +91,72 @@ def test_b49_overlap_skips_while_the_last_todo_is_open(board):
     assert {one.reason for one in told[:4]} == {f"{told[4].todo_id} of 1970-01-01T00:00:00Z has not ended"}
 
 
+def test_b49_overlap_asks_about_the_newest_todo_not_the_newest_slot(board):
+    """A trigger ended, then a slot before it that was caught up: its open todo holds up the next slot."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "overlap": "skip"})
+    fired = board.write(schedules.trigger, board.alice, "ticks")
+    board.write(todos.cancel, board.alice, fired.todo_id)
+    assert board.write(schedules.fire, made.id, 1_000).outcome == "todo"
+    assert board.write(schedules.fire, made.id, 2_000).outcome == "skipped"
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+def test_b49_a_name_is_taken_once_however_many_ask_at_once(board):
+    """Two schedules of one name on two endpoints in the same moment: one is made, the other a clean conflict."""
+    slugs = [board.write(endpoints.vend, board.alice, name="e").endpoint.slug for _ in range(8)]
+
+    def add(slug):
+        try:
+            return board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND).name
+        except Refused as refused:
+            return refused.refusal.details["reason"]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(add, slugs)) == ["name_taken"] * 7 + ["ticks"]
+
+
+def test_b49_slots_are_kept_beyond_todos(board):
+    """90 days, longer than todos and any catch-up; then they go."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    board.write(schedules.fire, made.id, 1_000)
+    board.clock.turn(days=89)
+    board.write(reaper.prune)
+    assert board.write(schedules.fire, made.id, 1_000).todo_id is not None
+    assert len(board.rows("SELECT * FROM slots")) == 1
+    board.clock.turn(days=2)
+    board.write(reaper.prune)
+    assert board.rows("SELECT * FROM slots") == []
+
+
+def test_b49_an_expired_endpoint_pauses_its_schedule(board):
+    """Not only a revoked one."""
+    expires = board.read(_now) + 60_000
+    slug = board.write(endpoints.vend, board.alice, name="triage", expires=expires).endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    board.clock.turn(minutes=2)
+    assert board.read(schedules.get, board.alice, "ticks").paused == f"its endpoint {slug} is expired"
+    assert board.write(schedules.fire, made.id, 1_000).outcome == "skipped"
+
+
+def _now(tx, board):
+    return tx.now()
+
+
+def test_b51_each_step_of_a_schedule_is_in_the_audit(board):
+    """Add, edit, pause, resume, trigger and remove: one line each, by who did it."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    board.write(schedules.edit, board.alice, "ticks", {"title": "other"})
+    for step in (schedules.pause, schedules.resume, schedules.trigger, schedules.remove):
+        board.write(step, board.alice, "ticks")
+    lines = [one for one in board.read(audit.list_page, board.alice) if one.subject == "schedule"]
+    assert [one.action for one in lines] == ["remove", "trigger", "resume", "pause", "edit", "add"]
+    assert {(one.actor, one.actor_id) for one in lines} == {("human", board.alice.id)}
+
+
 def test_b49_a_slot_fired_again_makes_nothing(board):
     """The same slot twice: one todo, and the second call says which."""
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
@@ -100,23 +168,21 @@ def test_b49_a_slot_fired_again_makes_nothing(board):
 
 
 def test_b49_a_revoked_endpoint_pauses_its_schedule(board):
-    """The schedule says why it makes nothing, slots are skipped with that reason, and resuming is refused."""
+    """The schedule says why it makes nothing, slots are skipped with that reason; it can be removed alone."""
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
     made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
     board.write(endpoints.revoke, board.alice, slug)
     assert board.read(schedules.get, board.alice, "ticks").paused == f"its endpoint {slug} is revoked"
     assert board.write(schedules.fire, made.id, 1_000).outcome == "skipped"
-    from tenure.board.refused import Refused
-
-    with pytest.raises(Refused) as refused:
-        board.write(schedules.resume, board.alice, "ticks")
-    assert refused.value.refusal.code == "conflict"
+    for step in (schedules.resume, schedules.pause, schedules.trigger):
+        with pytest.raises(Refused) as refused:
+            board.write(step, board.alice, "ticks")
+        assert (refused.value.refusal.code, refused.value.refusal.details["state"]) == ("conflict", "revoked")
+    board.write(schedules.remove, board.alice, "ticks")
 
 
 def test_b26_anothers_schedule_is_a_missing_one(board):
     """Bob, a friend, and Charlie, nobody, get for Alice's schedule what they get for none."""
-    from tenure.board.refused import Refused
-
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
     made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
     cases = (schedules.get, schedules.pause, schedules.resume, schedules.remove, schedules.trigger)

@@ -17,7 +17,7 @@ from tenure.board.access import Endpoint, Human, endpoint_of, storable, writable
 from tenure.board.board import Board
 from tenure.board.database import Notice, Tx
 from tenure.board.refused import Refused, granted
-from tenure.board.shapes import NewTodo, Source
+from tenure.board.shapes import Source
 from tenure.rules import endpoints as endpoint_rules
 from tenure.rules import plans
 from tenure.rules.instant import iso
@@ -63,11 +63,10 @@ def add(tx: Tx, board: Board, human: Human, endpoint: str, name: str, raw: Mappi
     writable(target, now)
     name = granted(endpoint_rules.label(name, "name"))
     plan = _plan(raw, target)
-    if tx.one(_select().where(_mine(human), tables.schedules.c.name == name)) is not None:
-        raise Refused(conflict(f"You have a schedule of the name {name} already; choose another.", "name_taken"))
     schedule_id = ids.new("sc", now)
     values = {"id": schedule_id, "human": human.id, "endpoint": target.id, "name": name, "created": now}
-    tx.execute(sa.insert(tables.schedules).values(definition=_spell(plan), **values))
+    if not tx.insert_new(tables.schedules, definition=_spell(plan), **values):
+        raise Refused(conflict(f"You have a schedule of the name {name} already; choose another.", "name_taken"))
     return _changed(tx, board, human, schedule_id, "add", now)
 
 
@@ -76,7 +75,7 @@ def edit(tx: Tx, board: Board, human: Human, ref: str, raw: Mapping[str, Any]) -
     found = get(tx, board, human, ref, lock=True)
     if not raw:
         raise Refused(invalid("fields", "are none; say what is to change."))
-    target = endpoint_of(tx, human, found.endpoint_id, lock=True)
+    target = _living(tx, human, found)
     kept = {**found.plan._asdict(), "catch_up": found.plan.catch_up_ms / 1000}
     plan = _plan({**kept, **raw}, target)
     return _update(tx, board, human, found, "edit", definition=_spell(plan))
@@ -85,15 +84,16 @@ def edit(tx: Tx, board: Board, human: Human, ref: str, raw: Mapping[str, Any]) -
 def pause(tx: Tx, board: Board, human: Human, ref: str) -> Schedule:
     """Make no todos until it is resumed. Paused already: nothing changes."""
     found = get(tx, board, human, ref, lock=True)
+    _living(tx, human, found)
     if found.paused is not None:
         return found
     return _update(tx, board, human, found, "pause", paused=f"paused by {human.name}")
 
 
 def resume(tx: Tx, board: Board, human: Human, ref: str) -> Schedule:
-    """End a pause; at most one slot is caught up. Refused where the endpoint has ended."""
+    """End a pause; at most one slot is caught up."""
     found = get(tx, board, human, ref, lock=True)
-    writable(endpoint_of(tx, human, found.endpoint_id, lock=True), tx.now())
+    _living(tx, human, found)
     return found if found.paused is None else _update(tx, board, human, found, "resume", paused=None)
 
 
@@ -110,6 +110,7 @@ def remove(tx: Tx, board: Board, human: Human, ref: str) -> Schedule:
 def trigger(tx: Tx, board: Board, human: Human, ref: str) -> Fired:
     """Make a todo now, out of turn, by the same rules as a slot's; says what became of it."""
     found = get(tx, board, human, ref, lock=True)
+    _living(tx, human, found)
     now = tx.now()
     fired = fire(tx, board, found.id, now, because=f"triggered by {human.name}")
     _tell(tx, human, found, "trigger", now)
@@ -176,52 +177,41 @@ def fire(tx: Tx, board: Board, schedule_id: str, slot: int, because: str | None 
     if row is None or row.removed is not None:
         return Fired(slot, "skipped", None, None, "the schedule was removed", now)
     schedule = _read(row, now)
-    fired = _outcome(tx, board, schedule, row.human_name, slot, now, because)
+    fired = _outcome(tx, board, schedule, row, slot, now, because)
     tx.execute(
         sa.insert(tables.slots).values(
             schedule=schedule_id, slot=slot, todo=fired.todo_id, outcome=fired.outcome, reason=fired.reason, created=now
         )
     )
+    if fired.todo_id is not None:
+        last = sa.update(tables.schedules).where(tables.schedules.c.id == schedule_id)
+        tx.execute(last.values(last_todo=fired.todo_id, last_slot=slot))
     tx.notify("board", schedule.human)
     return fired
 
 
 def _outcome(
-    tx: Tx, board: Board, schedule: Schedule, human_name: str, slot: int, now: int, because: str | None
+    tx: Tx, board: Board, schedule: Schedule, row: sa.Row[Any], slot: int, now: int, because: str | None
 ) -> Fired:
     if schedule.paused is not None:
         return Fired(slot, "skipped", None, None, schedule.paused, now)
-    if schedule.plan.overlap == "skip" and (earlier := _unended(tx, schedule.id)) is not None:
-        reason = f"{earlier.todo} of {iso(earlier.slot)} has not ended"
+    if schedule.plan.overlap == "skip" and _unended(tx, row):
+        reason = f"{row.last_todo} of {iso(row.last_slot)} has not ended"
         return Fired(slot, "skipped", None, None, reason, now)
-    endpoint = endpoint_of(tx, Human(schedule.human, human_name, "token"), schedule.endpoint_id, lock=True)
-    plan = schedule.plan
-    new = NewTodo(
-        title=plans.fill(plan.title, plan.tz, schedule.name, slot),
-        body=plans.fill(plan.body, plan.tz, schedule.name, slot),
-        queue=plan.queue,
-        payload=plan.payload,
-        priority=plan.priority,
-    )
+    endpoint = endpoint_of(tx, Human(schedule.human, row.human_name, "token"), schedule.endpoint_id, lock=True)
     try:
+        new = plans.made(schedule.plan, schedule.name, slot)
         made = todos.create(tx, board, Source("schedule", schedule.id), endpoint, new)
     except Refused as refused:  # raised before anything is written
         return Fired(slot, "refused", None, None, str(refused), now)
     return Fired(slot, "todo", made.todo.summary.id, made.todo.summary.state, because, now)
 
 
-def _unended(tx: Tx, schedule_id: str) -> sa.Row[Any] | None:
-    """The schedule's newest todo, if it has not ended: neither done, nor cancelled, nor dead."""
-    slots, table = tables.slots, tables.todos
-    statement = (
-        sa.select(slots.c.slot, slots.c.todo, table.c.ended)
-        .join(table, table.c.id == slots.c.todo)
-        .where(slots.c.schedule == schedule_id)
-        .order_by(slots.c.slot.desc())
-        .limit(1)
-    )
-    row = tx.one(statement)
-    return row if row is not None and row.ended is None else None
+def _unended(tx: Tx, row: sa.Row[Any]) -> bool:
+    """Whether the newest todo that the schedule made has not ended: neither done, nor cancelled, nor dead."""
+    ended = sa.select(tables.todos.c.ended).where(tables.todos.c.id == row.last_todo)
+    found = tx.one(ended) if row.last_todo is not None else None
+    return found is not None and found.ended is None
 
 
 # --- rows -------------------------------------------------------------------------------------------------
@@ -251,6 +241,13 @@ def _read(row: sa.Row[Any], now: int) -> Schedule:
     paused = row.paused if state == "active" else f"its endpoint {row.slug} is {state}"
     plan = Plan(**json.loads(row.definition))
     return Schedule(row.id, row.name, row.human, row.endpoint, row.slug, plan, paused, row.revision, row.created)
+
+
+def _living(tx: Tx, human: Human, found: Schedule) -> Endpoint:
+    """The schedule's endpoint, kept as it is. Raises Refused where it has ended: its schedules can be removed alone."""
+    endpoint = endpoint_of(tx, human, found.endpoint_id, lock=True)
+    writable(endpoint, tx.now())
+    return endpoint
 
 
 def _plan(raw: Mapping[str, Any], target: Endpoint) -> Plan:

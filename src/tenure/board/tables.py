@@ -330,6 +330,8 @@ schedules = sa.Table(
     _text("name"),
     _text("definition"),  # JSON: expression, zone, title, body, payload, queue, priority, overlap, catch_up
     _text("paused", nullable=True),  # the reason
+    _text("last_todo", nullable=True),  # the newest that it made, and for which slot: what `overlap` asks about
+    _time("last_slot", nullable=True),
     sa.Column("revision", sa.Integer, nullable=False, server_default=sa.text("1")),
     _time("created"),
     _time("removed", nullable=True),

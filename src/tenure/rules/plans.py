@@ -13,9 +13,11 @@ from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from tenure.rules import bounds
+from tenure.rules.endpoints import DEFAULT_QUEUE
 from tenure.rules.instant import DAY, aware, span, span_words
 from tenure.rules.refusal import Refusal, invalid
 from tenure.rules.schedule import Schedule, ScheduleError, cron, every
+from tenure.rules.todo_content import NewTodo, checked
 
 Overlap = Literal["skip", "allow"]
 CATCH_UP_LIMIT: Final = 30 * DAY
@@ -91,18 +93,25 @@ def _judged(found: Plan) -> Refusal | None:
     except ScheduleError as error:
         return Refusal("invalid_argument", str(error), {"field": "tz" if error.field == "tz" else "expression"})
     first = schedule.next(0)
-    at = first.at_ms if first is not None else 0
     for field in ("title", "body"):
-        text = getattr(found, field)
         try:
-            filled = fill(text, found.tz, "x" * bounds.NAME_CHARS, at)
+            fill(getattr(found, field), found.tz, "x", 0)
         except (KeyError, ValueError, IndexError, AttributeError):
             return invalid(field, _FIELDS)
-        if field == "title" and len(filled) > bounds.TITLE_CHARS:
-            return invalid("title", f"may be {bounds.TITLE_CHARS} characters long when its fields are filled in.")
-        if field == "body" and len(filled.encode()) > bounds.BODY_BYTES:
-            return invalid("body", f"may be {bounds.BODY_BYTES // 1024} KiB long.")
-    return None
+    todo = made(found, "x" * bounds.NAME_CHARS, first.at_ms if first is not None else 0)
+    content = checked(todo, (found.queue or DEFAULT_QUEUE,), "schedule", None)
+    return content if isinstance(content, Refusal) else None
+
+
+def made(plan: Plan, name: str, slot_ms: int) -> NewTodo:
+    """The todo of this slot, its fields filled in."""
+    return NewTodo(
+        title=fill(plan.title, plan.tz, name, slot_ms),
+        body=fill(plan.body, plan.tz, name, slot_ms),
+        queue=plan.queue,
+        payload=plan.payload,
+        priority=plan.priority,
+    )
 
 
 def _catch_up(value: object) -> int | Refusal:
@@ -120,6 +129,11 @@ class _Fields(string.Formatter):
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
         return kwargs[field_name], field_name
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion is not None:
+            raise ValueError(conversion)
+        return value
 
 
 class _Slot:

@@ -197,6 +197,8 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("definition", sa.Text(), nullable=False),
         sa.Column("paused", sa.Text(), nullable=True),
+        sa.Column("last_todo", sa.Text(), nullable=True),
+        sa.Column("last_slot", sa.BigInteger(), nullable=True),
         sa.Column("revision", sa.Integer(), server_default=sa.text("1"), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.Column("removed", sa.BigInteger(), nullable=True),
