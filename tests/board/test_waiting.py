@@ -150,6 +150,16 @@ async def test_b25_a_deaf_server_ends_its_waits(hands):
 
 
 @listening
+async def test_b25_a_wait_that_begins_while_deaf_ends_as_soon(hands):
+    """It looks: what is ready is claimed, and else there is nothing, within the silence and not at the deadline."""
+    await hands.board.notices.close()
+    hands.board.notices.deaf = True
+    assert (await asyncio.wait_for(wait(hands, 50), 5)).empty
+    await put(hands)
+    assert len((await wait(hands, 50)).granted) == 1
+
+
+@listening
 async def test_b38_while_out_nobody_is_woken(hands):
     """Out: a new todo wakes nobody; at its deadline the call looks once more, and may pull."""
     await do(hands, endpoints.set_presence, hands.vended.endpoint.slug, "out")

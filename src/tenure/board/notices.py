@@ -21,8 +21,10 @@ from tenure.board.refused import Refused
 
 log = logging.getLogger("tenure.board")
 PAUSE_SECONDS: Final = 0.5
-# A listening connection that can't be heard on for so long is dead: what it would have told is unknown (B25).
+# A listening connection that doesn't answer for so long is dead: what it would have told is unknown (B25).
 SILENCE_SECONDS: Final = 1.0
+# It is asked for an answer so often: one whose words are swallowed on the way looks like one with nothing to say.
+ASK_SECONDS: Final = 0.25
 # What is told by almost every call is gathered for so long, and told once.
 GATHER_SECONDS: Final = 0.2
 
@@ -57,8 +59,10 @@ class Notices:
         self._teller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gathered: set[Notice] = set()
+        self._silence: asyncio.TimerHandle | None = None
         self.connected = False
-        # Called when the connection has been gone for a second: what was revoked meanwhile is not known.
+        # The connection has been gone for a second: what was revoked meanwhile is not known. `on_deaf` is called then.
+        self.deaf = False
         self.on_deaf: list[Callable[[], None]] = []
 
     async def open(self) -> None:
@@ -80,6 +84,8 @@ class Notices:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+        if self._silence is not None:
+            self._silence.cancel()
 
     @contextlib.contextmanager
     def ear(self, *notices: Notice) -> Iterator[Ear]:
@@ -121,33 +127,51 @@ class Notices:
                     await self._database.write(self._database.send, told)
 
     async def _listen(self) -> None:
-        loop = asyncio.get_running_loop()
-        heard, told = loop.time(), False
+        self._doubt()
         while True:
             try:
                 await self._listen_once()
             except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
                 if self.connected:
                     log.warning("notices: the connection was lost (%s); trying again", type(error).__name__)
-                    heard, told = loop.time(), False
             self.connected = False
-            if not told and loop.time() - heard >= SILENCE_SECONDS:
-                told = True
-                for step in self.on_deaf:
-                    step()
+            self._doubt()
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _listen_once(self) -> None:
         connection = await self._connect()
         async with connection:
-            await connection.execute(f"LISTEN {CHANNEL}")
-            self.connected = True
+            await self._ask(connection, f"LISTEN {CHANNEL}")
             self.ring_all()
             while True:
-                async for notify in connection.notifies(timeout=SILENCE_SECONDS):
+                async for notify in connection.notifies(timeout=ASK_SECONDS):
                     kind, _, key = notify.payload.partition(":")
                     self._ring([(kind, key)])
-                await connection.execute("SELECT 1")  # a dead connection is found within the silence
+                await self._ask(connection, "SELECT 1")
+
+    async def _ask(self, connection: Any, question: str) -> None:
+        """Ask for an answer within the silence."""
+        self._doubt()
+        # The driver, interrupted, asks the server to stop and waits 10 s for that; interrupted again, it lets go.
+        async with asyncio.timeout(2 * SILENCE_SECONDS), asyncio.timeout(SILENCE_SECONDS):
+            await connection.execute(question)
+        self._trust()
+
+    def _doubt(self) -> None:
+        """Deaf, unless an answer comes within the silence. A clock of its own: to give a connection up takes longer."""
+        if self._silence is None:
+            self._silence = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._deafen)
+
+    def _trust(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+        self._silence, self.connected, self.deaf = None, True, False
+
+    def _deafen(self) -> None:
+        log.warning("notices: nothing can be heard; streams and waiting calls end until it can")
+        self.connected, self.deaf = False, True
+        for step in self.on_deaf:
+            step()
 
     async def _connect(self) -> Any:
         import psycopg

@@ -10,7 +10,7 @@ from tenure.board.access import Worker
 from tenure.board.board import Board
 from tenure.board.claims import claim_next, release
 from tenure.board.database import Tx
-from tenure.board.notices import Ear
+from tenure.board.notices import SILENCE_SECONDS, Ear
 from tenure.board.refused import Refused
 from tenure.board.shapes import Claimed, Handback, Next
 from tenure.rules import bounds, presence
@@ -74,6 +74,8 @@ class _Call:
         claimed = await self._look()
         if not claimed.empty or loop.time() >= deadline:
             return claimed
+        if self._board.notices.deaf:  # then no wait outlasts the silence that ended those which had begun (B25)
+            deadline = min(deadline, loop.time() + SILENCE_SECONDS)
         with self._board.notices.ear(("todo", self.endpoint_id), ("ended", self.endpoint_id)) as ear:
             ear.ring()  # something may have come between the first look and the ear
             while not self._gone.is_set():
