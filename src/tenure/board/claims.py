@@ -276,8 +276,9 @@ class _Held:
             return
         self._found, self.now = todo_rows.by_token(tx, worker.id, todo_ids, list(self._hashes.values()), lock=lock)
         if lock == "claims" and any(claim.end is not None for _, claim in self._found.values()):
-            # Why it was lost stands in the todo, which must be read under its lock.
-            self._found, self.now = todo_rows.by_token(tx, worker.id, todo_ids, list(self._hashes.values()))
+            # Why it was lost stands in the todo, which may have changed meanwhile. It is read without its lock: todos
+            # are locked before claims, and a claim that is closed stays so.
+            self._found, _ = todo_rows.by_token(tx, worker.id, todo_ids, list(self._hashes.values()), lock="")
         opened = {todo_id for todo_id, _ in self._found}
         self._own = opened | todo_rows.own(tx, worker.id, [one for one in todo_ids if one not in opened])
 

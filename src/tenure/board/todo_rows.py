@@ -190,17 +190,22 @@ WINDOW_LIMIT: Final = 5_000
 
 @cache
 def ready_select(wanted: str, queues: int) -> str:
-    """Each queue is a stretch of ix_todos_ready in the order of the claim; of several the heads are merged."""
+    """Each queue is a stretch of ix_todos_ready in the order of the claim; of several the heads are merged.
+
+    Under the lock only the conditions on `todos` are looked at again, so they are said there too: a todo may have been
+    claimed or moved since. `|| ''` keeps planners from using these for another way than by the id.
+    """
     if queues == 1:
         return f"SELECT {wanted} FROM todos WHERE {_READY.format(0)} ORDER BY order_ms, id LIMIT :limit"
     heads = " UNION ALL ".join(
-        f"SELECT * FROM (SELECT id, order_ms FROM todos WHERE {_READY.format(place)}"
+        f"SELECT * FROM (SELECT id, queue, order_ms FROM todos WHERE {_READY.format(place)}"
         f" ORDER BY order_ms, id LIMIT :window) AS head_{place}"
         for place in range(queues)
     )
     return (
-        f"SELECT {wanted} FROM ({heads}) AS first JOIN todos ON todos.id = first.id"
-        " WHERE todos.ready ORDER BY first.order_ms, first.id LIMIT :limit"
+        f"SELECT {wanted} FROM ({heads}) AS first JOIN todos ON todos.id = first.id WHERE todos.ready"
+        " AND todos.endpoint || '' = :endpoint AND todos.queue || '' = first.queue"
+        " ORDER BY first.order_ms, first.id LIMIT :limit"
     )
 
 

@@ -86,7 +86,7 @@ def create_many(tx: Tx, board: Board, caller: Caller, target: Endpoint, news: Se
         )
         for new, content in zip(news, contents, strict=True)
     ]
-    made = insert(tx, rows)
+    made, same = _insert(tx, target, rows, now)
     edges = [{"todo": row.todo.id, "needs": one} for row in rows if row.todo.id in made for one in row.depends_on]
     if edges:
         tx.execute(sa.insert(tables.dependencies), edges)
@@ -94,7 +94,7 @@ def create_many(tx: Tx, board: Board, caller: Caller, target: Endpoint, news: Se
     return [
         Created(todo_views.detail(row, target.slug, now, None), existing=False)
         if row.todo.id in made
-        else Created(_same(tx, target, row.content, now), existing=True)
+        else Created(same[row.todo.id], existing=True)
         for row in rows
     ]
 
@@ -200,13 +200,27 @@ def _needed(tx: Tx, target: Endpoint, news: Sequence[NewTodo]) -> set[str]:
     return {one.id for one in found if one.state != "done"}
 
 
-def _same(tx: Tx, target: Endpoint, content: Content, now: int) -> Detail:
-    """The live todo that kept a new one of the same key out; other contents are a conflict (B6)."""
+def _insert(tx: Tx, target: Endpoint, rows: Sequence[Kept], now: int) -> tuple[set[str], dict[str, Detail]]:
+    """The ids of those that were made, and the live todos that others stand for; one that just ended keeps none out."""
+    made: set[str] = set()
+    same: dict[str, Detail] = {}
+    while left := [row for row in rows if row.todo.id not in made | same.keys()]:
+        made |= insert(tx, left)
+        for row in left:
+            if row.todo.id not in made and (live := _same(tx, target, row.content, now)) is not None:
+                same[row.todo.id] = live
+    return made, same
+
+
+def _same(tx: Tx, target: Endpoint, content: Content, now: int) -> Detail | None:
+    """The live todo that kept a new one of the same key out; other contents are a conflict (B6). None: it has ended."""
     row = tx.one(_LIVE, {"endpoint": target.id, "key": content.idempotency_key})
     kept = todo_views.kept_by_id(tx, row.id) if row else None
-    if kept is None or kept.content.content_hash != content.content_hash:
+    if row is None or kept is None:
+        return None
+    if kept.content.content_hash != content.content_hash:
         message = "A live todo of this endpoint has this idempotency_key and other contents. Use another key."
-        raise Refused(conflict(message, "idempotency_key", **({"todo_id": row.id} if row else {})))
+        raise Refused(conflict(message, "idempotency_key", todo_id=row.id))
     return todo_views.detail(kept, target.slug, now, None)
 
 
