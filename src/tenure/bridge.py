@@ -65,6 +65,11 @@ class Bridge:
         found = await self.board.database.read(schedules.list_all, self.board, human)
         return frozenset(job_name(one.id) for one in found)
 
+    async def steer(self, human: Human, job: str, word: str) -> None:
+        """Pause, resume or trigger the schedule behind a job, as its human: on the board, which every server heeds."""
+        case = {"pause": schedules.pause, "resume": schedules.resume, "trigger": schedules.trigger}[word]
+        await self.board.database.write(case, self.board, human, job.removeprefix(JOB_PREFIX))
+
     async def _follow(self) -> None:
         """Go by what the board says, as soon as it changes."""
         with self.board.notices.ear(CHANGED) as ear:

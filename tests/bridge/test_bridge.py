@@ -80,6 +80,22 @@ def _paused(bridge, job):
     return bridge._paused.get(job.removeprefix("schedule ")) is True
 
 
+async def test_b49_a_schedule_is_steered_on_the_board_also_from_its_runs(open_board):
+    """Pause and trigger of the schedule's job are those of the schedule: with its words, and in the audit."""
+    board = open_board
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "expression": "1d"})
+    bridge = Bridge(board)
+    await bridge.steer(board.alice, job_name(made.id), "trigger")
+    await bridge.steer(board.alice, job_name(made.id), "pause")
+    assert board.read(schedules.get, board.alice, "ticks").paused == "paused by alice"
+    assert len(board.rows("SELECT * FROM todos")) == 1
+    with pytest.raises(Refused):
+        await bridge.steer(board.charlie, job_name(made.id), "resume")
+    actions = [one.action for one in board.read(audit.list_page, board.alice) if one.subject == "schedule"]
+    assert actions == ["pause", "trigger", "add"]
+
+
 def test_b49_overlap_skips_while_the_last_todo_is_open(board):
     """Five slots with a todo that is not ended: one todo, four skips with their reason in the history."""
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug

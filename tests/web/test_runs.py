@@ -128,6 +128,8 @@ def test_steering(site, alice):
     assert alice.post("/runs/runs/resume", name="tick").status_code == 303
     assert alice.post("/runs/runs/trigger", name="tick").status_code == 303
     assert "1 triggered, not claimed yet" in told(alice.get(job))
+    lines = site.board.rows("SELECT action, subject, subject_id FROM audit WHERE subject = 'job' ORDER BY id")
+    assert [tuple(one) for one in lines] == [(word, "job", "tick") for word in ("pause", "pause", "resume", "trigger")]
 
 
 def test_unknown_things_are_one_page(site, alice):

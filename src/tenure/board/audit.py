@@ -12,7 +12,7 @@ from tenure.board.board import Board
 from tenure.board.database import Tx
 
 Kind = Literal[
-    "human", "session", "token", "agent", "endpoint", "credential", "todo", "webhook", "friendship", "schedule"
+    "human", "session", "token", "agent", "endpoint", "credential", "todo", "webhook", "friendship", "schedule", "job"
 ]
 Subject = tuple[Kind, str]  # and its id
 LIMIT = 200

@@ -44,7 +44,7 @@ class Site:
 
         self.board, self.bridge, self.draining = board, bridge, False
         if bridge is not None:
-            sources = [Source("schedules", "Schedules of this board", bridge.app, bridge.owned), *sources]
+            sources = [Source("schedules", "Schedules of this board", bridge.app, bridge.owned, bridge.steer), *sources]
         public = urlsplit(board.settings.public_url)
         origins = [f"{public.scheme}://{public.netloc}"]
         if public.port is not None:  # this machine's own browser may call it by another of its names

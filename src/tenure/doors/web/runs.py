@@ -11,9 +11,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from tenure.board import audit
+from tenure.board.access import Human
+from tenure.board.board import Board
+from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.doors.web.forms import Filled, text
-from tenure.doors.web.guard import signed_in
+from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.pictures import statistics, timeline
 from tenure.doors.web.rendering import link, render
 from tenure.doors.web.sources import Source
@@ -258,14 +262,20 @@ async def steer(request: Request) -> Response:
     word = request.path_params["step"]
     if word not in ("pause", "resume", "trigger"):
         raise Refused(MISSING)
-    if word == "trigger":
-        await source.ask(lambda records: records.trigger(name))
-        said = "triggered"
+    said = {"pause": "paused", "resume": "resumed", "trigger": "triggered"}[word]
+    if source.steer is not None:
+        await source.steer(request.state.human, name, word)
     else:
-        pausing = word == "pause"
-        changed = await source.ask(lambda records: records.pause(name) if pausing else records.resume(name))
-        said = "same" if not changed else "paused" if pausing else "resumed"
+        done = await source.ask(lambda records: getattr(records, word)(name))
+        said = said if done else "same"
+        board = board_of(request)
+        await board.database.write(_steered, board, request.state.human, source, name, word)
     return RedirectResponse(link(request, f"/runs/{source.key}/job?") + urlencode({"name": name, "said": said}), 303)
+
+
+def _steered(tx: Tx, _board: Board, human: Human, source: Source, job: str, word: str) -> None:
+    """Who steered a job of a store that is not the board's own stands in their audit."""
+    audit.write(tx, human.id, human, word, ("job", job), f"{job} in {source.title}", tx.now())
 
 
 def found(request: Request) -> Source:

@@ -12,16 +12,22 @@ from tenure.scheduler.records import Records
 
 T = TypeVar("T")
 Owned = Callable[[Human], Coroutine[Any, Any, frozenset[str]]]
+# Pause, resume or trigger a job for a human: (who, job, which of the three).
+Steer = Callable[[Human, str, str], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One store. `key` stands in addresses. `owned`: which of its jobs a human may see; None: all of them, anyone."""
+    """One store. `key` stands in addresses. `owned`: which of its jobs a human may see; None: all of them, anyone.
+
+    steer: how its jobs are paused, where that is not the store's own business: a schedule is paused on the board.
+    """
 
     key: str
     title: str
     app: Tenure
     owned: Owned | None = None
+    steer: Steer | None = None
 
     async def ask(self, question: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
         """Put a question to the store's records."""
