@@ -217,15 +217,15 @@ def test_b01_a_worker_cancels_by_key(hands):
     """A live one, by its idempotency key; claimed it is refused, and unknown it is missing."""
     hands.put(idempotency_key="k")
     assert reason_after_claim(hands) == "claimed"
-    cancelled = hands.do(todos.cancel_by_key, hands.vended.endpoint, "k", "no longer")
+    cancelled = hands.do(todos.cancel_by_key, "k", "no longer")
     assert (cancelled.summary.state, cancelled.summary.reason) == ("cancelled", "no longer")
-    assert refused(hands.do, todos.cancel_by_key, hands.vended.endpoint, "k") == MISSING
+    assert refused(hands.do, todos.cancel_by_key, "k") == MISSING
 
 
 def reason_after_claim(hands):
     """What cancelling says while the todo is claimed; then it is released."""
     granted = hands.take()
-    said = reason(hands.do, todos.cancel_by_key, hands.vended.endpoint, "k")
+    said = reason(hands.do, todos.cancel_by_key, "k")
     hands.release(granted)
     return said
 

@@ -236,8 +236,33 @@ async def test_b7a_todos_go_to_targets_of_the_scope_alone(rest, refused):
     unlisted, unknown = [await worker.verb("create_todo", title="x", to=to) for to in (other["slug"], "unknown-zzzz")]
     refused(unlisted, 404, "not_found")
     assert unlisted.content == unknown.content
-    assert (await worker.did("cancel_todo", idempotency_key="k", to=target["slug"]))["todo"]["state"] == "cancelled"
-    assert (await drain.did("claim_next"))["empty"]
+    assert (await drain.did("claim_next"))["claims"][0]["todo"]["id"] == made["todo"]["id"]
+
+
+async def test_b26_a_todo_of_a_target_is_not_cancelled_from_elsewhere(rest, refused):
+    """`cancel_todo` reaches the caller's own endpoint: whoever put the target's todo there, its content is not shown."""
+    target, _ = await rest.vend(name="target", queues=["inbox"])
+    _, worker = await rest.vend(targets=[target["slug"]])
+    await rest.put(target, idempotency_key="k", body="of others")
+    refused(await worker.verb("cancel_todo", idempotency_key="k"), 404, "not_found")
+    to_it = await worker.verb("cancel_todo", idempotency_key="k", to=target["slug"])
+    refused(to_it, 400, "invalid_argument", field="to")
+    assert (await rest.alice.told("GET", "/api/v1/todos"))["todos"][0]["state"] == "pending"
+
+
+@pytest.mark.parametrize("name", ["request_id", "idempotency_key"])
+async def test_b12a_a_time_from_now_on_is_the_same_when_it_is_sent_again(rest, board, refused, name):
+    """The same call a minute later asks for the same todo, whose time is that of the first; another span is another."""
+    _, worker = await rest.vend()
+    again = {"title": "later", name: "drawn-once-and-for-all"}
+    first = await worker.did("create_todo", **again, not_before="now+30m")
+    board.clock.turn(minutes=1)
+    second = await worker.did("create_todo", **again, not_before="now+30m")
+    assert (second["existing"], second["todo"]["id"]) == (True, first["todo"]["id"])
+    assert second["todo"]["not_before"] == first["todo"]["not_before"]
+    refused(await worker.verb("create_todo", **again, not_before="now+31m"), 409, "conflict")
+    fixed = first["todo"]["not_before"]
+    refused(await worker.verb("create_todo", **again, not_before=fixed), 409, "conflict")
 
 
 async def test_b43_a_body_may_have_four_mebibytes(rest, refused):

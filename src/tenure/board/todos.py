@@ -58,7 +58,7 @@ def create(
     """
     if not isinstance(caller, Worker):
         return create_many(tx, board, caller, target, [new])[0]
-    repeat = Repeat(tx, caller.id, "create_todo", request_id, [target.id, *new])
+    repeat = Repeat(tx, caller.id, "create_todo", request_id, [target.id, *new.as_asked])
     if repeat.answer is not None:
         kept = todo_views.kept_by_id(tx, repeat.answer[0])
         if kept is None:
@@ -113,10 +113,11 @@ def target_of(tx: Tx, board: Board, worker: Worker, to: str | None) -> Endpoint:
     return access.endpoint_from(row, tx.now())
 
 
-def cancel_by_key(tx: Tx, board: Board, worker: Worker, target: Endpoint, key: str, reason: str = "") -> Detail:
-    """Cancel the live todo with this idempotency key (B1)."""
+def cancel_by_key(tx: Tx, board: Board, worker: Worker, key: str, reason: str = "") -> Detail:
+    """Cancel the live todo of the worker's endpoint with this idempotency key (B1)."""
     verb(worker, "cancel_todo")
     granted(todo_content.reason(reason))
+    target = worker.endpoint
     _still_writable(tx, target)
     row = tx.one(_LIVE, {"endpoint": target.id, "key": key})
     found = todo_rows.of_endpoint(tx, row.id, target.id) if row else None

@@ -33,6 +33,13 @@ class NewTodo(NamedTuple):
     idempotency_key: str | None = None
     failures_cap: int | None = None
     lapses_cap: int | None = None
+    relative: str | None = None
+    """`not_before` as it was asked, where that depends on when: `now+30m`."""
+
+    @property
+    def as_asked(self) -> NewTodo:
+        """By what it is compared with another: the same call, sent again later, asks for the same."""
+        return self if self.relative is None else self._replace(not_before=None)
 
 
 class Content(NamedTuple):
@@ -150,7 +157,7 @@ def request_id(value: str | None) -> Refusal | None:
 
 
 def _hash(new: NewTodo, queues: Sequence[str]) -> str:
-    content = new._replace(
+    content = new.as_asked._replace(
         idempotency_key=None, queue=new.queue or queues[0], depends_on=tuple(sorted(set(new.depends_on)))
     )
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

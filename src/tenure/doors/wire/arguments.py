@@ -211,5 +211,4 @@ class CreateTodo(NewTodo, Labelled):
 
 class CancelTodo(Labelled):
     idempotency_key: Annotated[str, Field(min_length=1, max_length=bounds.KEY_CHARS)]
-    to: Annotated[str | None, Field(max_length=200, description="The slug of a target; default: this endpoint.")] = None
     reason: Reason = ""

@@ -103,17 +103,19 @@ def _add_note(tx: Tx, board: Board, worker: Worker, asked: a.AddNote) -> Spelled
 
 def new_todo(asked: a.NewTodo, now: int) -> shapes.NewTodo:
     """The todo that is asked for; what `now` is in its times is the database's to say."""
+    due = asked.not_before
     return shapes.NewTodo(
         title=asked.title,
         queue=asked.queue,
         body=asked.body,
         payload=asked.payload,
         priority=asked.priority,
-        not_before=None if asked.not_before is None else instant(asked.not_before, now),
+        not_before=None if due is None else instant(due, now),
         depends_on=tuple(asked.depends_on),
         idempotency_key=asked.idempotency_key,
         failures_cap=asked.failures_cap,
         lapses_cap=asked.lapses_cap,
+        relative=due if due is not None and due.strip().startswith("now") else None,
     )
 
 
@@ -124,8 +126,7 @@ def _create_todo(tx: Tx, board: Board, worker: Worker, asked: a.CreateTodo) -> S
 
 
 def _cancel_todo(tx: Tx, board: Board, worker: Worker, asked: a.CancelTodo) -> Spelled:
-    target = todos.target_of(tx, board, worker, asked.to)
-    todo = todos.cancel_by_key(tx, board, worker, target, asked.idempotency_key, asked.reason)
+    todo = todos.cancel_by_key(tx, board, worker, asked.idempotency_key, asked.reason)
     return warned(tx, board, worker, asked, {"todo": spelling.todo(todo)})
 
 
