@@ -149,6 +149,15 @@ def test_a_token_is_shown_once(site, alice):
     assert (refused.status_code, form["invalid"]) == (400, {"token_name"})
 
 
+def test_case_b46_the_form_of_a_token_sent_twice_makes_one(site, alice):
+    """And shows it once; the second answer says why."""
+    once = alice.form("/settings", "/settings/tokens")["fields"]["once"][0]
+    first, again = [alice.post("/settings/tokens", token_name="laptop", once=once) for _ in range(2)]  # noqa: S106
+    assert (first.status_code, again.status_code) == (200, 303)
+    assert "shown once" in alice.get(again.headers["location"]).text
+    assert len(site.board.read(tokens.list_all, site.board.alice)) == 1
+
+
 def test_activity_tells_what_was_done(site, alice):
     """Each step by a form has its line; older lines are a page further."""
     for number in range(60):

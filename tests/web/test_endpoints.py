@@ -249,3 +249,17 @@ def test_b38a_webhooks_by_forms(site, alice):
     assert "whsec_" in alice.post(f"/endpoints/{slug}/webhooks/{hook}/rotate").text
     assert alice.post(f"/endpoints/{slug}/webhooks/{hook}/delete").status_code == 303
     assert hook not in alice.get(f"/endpoints/{slug}").text
+
+
+def test_case_b46_the_forms_of_webhooks_sent_twice_do_it_once(site, alice):
+    """One webhook, and one new secret: the second answer shows none, and says why."""
+    here = f"/endpoints/{site.board.vend().endpoint.slug}"
+    once = alice.form(here, f"{here}/webhooks")["fields"]["once"][0]
+    made = [alice.post(f"{here}/webhooks", webhook_name="ci", once=once) for _ in range(2)]
+    (hook,) = site.board.rows("SELECT id FROM webhooks")
+    once = alice.form(here, f"{here}/webhooks/{hook.id}/rotate")["fields"]["once"][0]
+    rotated = [alice.post(f"{here}/webhooks/{hook.id}/rotate", once=once) for _ in range(2)]
+    for first, again in (made, rotated):
+        assert (first.status_code, again.status_code) == (200, 303)
+        assert "shown once" in alice.get(again.headers["location"]).text
+    assert site.board.rows("SELECT generation FROM webhooks")[0].generation == 2

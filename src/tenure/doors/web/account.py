@@ -25,6 +25,7 @@ from tenure.doors.web.guard import (
     whose,
 )
 from tenure.doors.web.rendering import link, render
+from tenure.doors.web.revealing import fresh, once
 
 PAGE: Final = 50
 
@@ -130,7 +131,7 @@ async def _settings(request: Request, status: int = 200, minted: Secret | None =
             "code": humans.friend_code(tx, board, human),
         }
 
-    known = {"problems": Filled(), "typed": Filled(), "days": LIFETIME_DAYS}
+    known = {"problems": Filled(), "typed": Filled(), "days": LIFETIME_DAYS, "once": fresh()}
     secret = None if minted is None else minted.reveal()
     values = {**known, **more, **await board.database.read(read), "minted": secret}
     return render(
@@ -160,12 +161,12 @@ async def add_token(request: Request) -> Response:
         return tokens.create(tx, board, request.state.human, name, until(form, tx.now())).secret
 
     try:
-        minted = await board.database.write(make)
+        minted = await once(request, "token", make, lambda _: "/settings")
     except Refused as refused:
         problems = Filled(token_name=problem_of(refused.refusal, "name")["name"])
         typed = Filled(token_name=name, days=text(form, "days"))
         return await _settings(request, 400, problems=problems, typed=typed)
-    return await _settings(request, minted=minted)
+    return minted if isinstance(minted, Response) else await _settings(request, minted=minted)
 
 
 async def revoke_token(request: Request) -> Response:

@@ -17,11 +17,10 @@ from tenure.board.access import Endpoint, Human, writable
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
-from tenure.board.secrets import Secret
 from tenure.doors.web.forms import Filled, Form, lease, lease_words, problem_of, text
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.rendering import link, render
-from tenure.doors.web.revealing import reveal
+from tenure.doors.web.revealing import fresh, once, reveal
 from tenure.rules import presence
 from tenure.rules.instant import SECOND, span
 from tenure.rules.refusal import MISSING, invalid
@@ -89,13 +88,6 @@ async def cards(
         once=fresh(),
         lease_words=lease_words,
     )
-
-
-def fresh() -> str:
-    """What makes a form one form: sent twice, it still does its work once (case 46)."""
-    import secrets
-
-    return secrets.token_hex(16)
 
 
 async def page(request: Request) -> Response:
@@ -243,24 +235,29 @@ async def add_webhook(request: Request) -> Response:
     """A webhook; its secret is shown once, here."""
     board, human, form, ref = board_of(request), request.state.human, request.state.form, request.path_params["ref"]
     name, queue = text(form, "webhook_name"), text(form, "queue") or None
+
+    def make(tx: Tx) -> webhooks.Made:
+        return webhooks.create(tx, board, human, name=name, queue=queue, ref=ref)
+
     try:
-        made = await board.database.write(webhooks.create, board, human, name=name, queue=queue, ref=ref)
+        return await _webhook_made(request, "webhook", make)
     except Refused as refused:
         problems = Filled({FIELDS["webhook"]: problem_of(refused.refusal, "name")["name"]})
         return await whole(request, 400, problems, Filled(webhook_name=name))
-    return await _webhook_made(request, made.webhook, made.secret)
 
 
 async def rotate_webhook(request: Request) -> Response:
     """Another secret of a webhook."""
     board, human = board_of(request), request.state.human
     ref, id_ = request.path_params["ref"], request.path_params["id"]
-    made = await board.database.write(webhooks.rotate, board, human, id_, ref)
-    return await _webhook_made(request, made.webhook, made.secret)
+    return await _webhook_made(request, "webhook secret", lambda tx: webhooks.rotate(tx, board, human, id_, ref))
 
 
-async def _webhook_made(request: Request, webhook: webhooks.Webhook, secret: Secret) -> Response:
-    return await whole(request, made=(webhook, secret.reveal()))
+async def _webhook_made(request: Request, kind: str, make: Callable[[Tx], webhooks.Made]) -> Response:
+    made = await once(request, kind, make, lambda _: f"/endpoints/{request.path_params['ref']}")
+    if isinstance(made, Response):
+        return made
+    return await whole(request, made=(made.webhook, made.secret.reveal()))
 
 
 async def delete_webhook(request: Request) -> Response:

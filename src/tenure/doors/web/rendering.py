@@ -108,7 +108,7 @@ _SAID: Final = {
     "ended": "Ended.",
     "asked": "Asked. Whether anybody has that code is not told; an answer will stand here.",
     "approved": "Approved. Your friend can collect the credential within 7 days.",
-    "once": "That form was sent before. A credential is shown once; if it is lost, rotate for a new one.",
+    "once": "That form was sent before. A secret is shown once; if it is lost, make a new one.",
 }
 
 

@@ -17,11 +17,11 @@ from tenure.board import agents, endpoints
 from tenure.board.access import Endpoint
 from tenure.board.database import Tx
 from tenure.board.refused import Refused, granted
-from tenure.doors.web.endpoints import cards, fresh
+from tenure.doors.web.endpoints import cards
 from tenure.doors.web.forms import LIFETIME_DAYS, Filled, Form, lease, names, problem_of, text, texts, until
 from tenure.doors.web.guard import board_of, signed_in
 from tenure.doors.web.rendering import render
-from tenure.doors.web.revealing import reveal
+from tenure.doors.web.revealing import fresh, reveal
 from tenure.rules import endpoints as rules
 from tenure.rules.bounds import LEASE_CAP_SECONDS, LEASE_FLOOR_SECONDS, SERVER_LEASE_SECONDS, WEBHOOKS_DEFAULT
 from tenure.rules.refusal import invalid
