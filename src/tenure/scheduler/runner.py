@@ -18,6 +18,7 @@ from tenure.scheduler.results import error_of, result_of, short, trace_of
 from tenure.scheduler.run import Deeds, Holding, Run
 from tenure.scheduler.seams import Ended
 from tenure.scheduler.shared import Shared
+from tenure.scheduler.traces import traced
 
 log = logging.getLogger("tenure")
 
@@ -142,9 +143,8 @@ class Runner:
             if not heard.done():
                 heard.set_result(ended)
 
-        holding.cancel = self.shared.stage.play(
-            job.handler, arguments, job.is_async, lambda: self._begun(holding), told
-        )
+        handler = traced(job.handler, run, is_async=job.is_async)
+        holding.cancel = self.shared.stage.play(handler, arguments, job.is_async, lambda: self._begun(holding), told)
         if holding.why and holding.job.lease_ms is not None:
             holding.cancel()
         return await heard

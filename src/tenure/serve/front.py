@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tenure.doors.wire.refusals import BROKEN, PROBLEM, spelled_problem
 from tenure.serve.metrics import Metrics
+from tenure.serve.traces import span
 
 log = logging.getLogger("tenure.board")
 access = logging.getLogger("tenure.access")
@@ -56,10 +57,12 @@ class Front:
         answer = Answer(send, self._caution, secrets.token_hex(8))
         began = time.perf_counter()
         try:
-            if self._known(scope):
-                await self._doors[name](scope, receive, answer)
-            else:
+            if not self._known(scope):
                 await answer.problem(400, "invalid_argument", "This board is not known by that host name.")
+                return
+            with span(scope, name or "web", answer.request_id) as traced:
+                await self._doors[name](scope, receive, answer)
+                traced.set_attribute("http.response.status_code", answer.status)
         except Exception:
             log.exception("a request of door %r failed", name or "web", extra={"request_id": answer.request_id})
             if not answer.status:
