@@ -199,6 +199,33 @@ def test_b14_the_loop_lives_through_an_outage(hands, monkeypatch):
     assert len(rounds) >= 2
 
 
+def test_b14_pruning_keeps_nobody_waiting(hands, monkeypatch):
+    """However much there is to prune, what is due is put into effect after each batch of it."""
+    done, over = [], asyncio.Event()
+
+    def prune(tx, board):
+        done.append("prune")
+        return reaper.BATCH if len(done) < 8 else 0
+
+    def reap_nothing(tx, board):
+        done.append("reap")
+        if len(done) > 8:
+            over.loop.call_soon_threadsafe(over.set)
+        return reaper.Reaped()
+
+    monkeypatch.setattr(reaper, "prune", prune)
+    monkeypatch.setattr(reaper, "reap", reap_nothing)
+
+    async def run():
+        over.loop = asyncio.get_running_loop()
+        task = asyncio.create_task(reaper.Reaper(hands.board).run())
+        await over.wait()
+        task.cancel()
+
+    asyncio.run(run())
+    assert done[:8] == ["reap", "prune"] * 4
+
+
 def test_case_b27_two_ticks_at_once_give_one_worker(hands):
     """Eight workers ask in the same instant, by next and by id: one claim."""
     todo_id = hands.put()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook as Signing
 
-from tenure.board import access, endpoints, tables, webhooks
+from tenure.board import access, endpoints, reaper, tables, webhooks
 from tenure.board.refused import Refused
 from tenure.board.secrets import ring_of
 from tenure.rules.refusal import MISSING
@@ -65,6 +65,18 @@ def test_b38a_a_message_that_comes_again_makes_no_second_todo(board, made):
     assert len({one.todo_id for one in both}) == 1
     assert sorted(one.existing for one in both) == [False, True, True, True]
     assert len(todos(board)) == 2
+
+
+def test_b38a_a_message_that_comes_again_after_days_makes_no_second_todo(board, made):
+    """It is remembered for as long as todos are kept, a day or not; then it is forgotten."""
+    first = deliver(board, made, signed(made))
+    board.clock.turn(days=29)
+    board.write(reaper.prune)
+    assert deliver(board, made, signed(made)) == (first.todo_id, True)
+    assert len(todos(board)) == 1
+    board.clock.turn(days=1)
+    board.write(reaper.prune)
+    assert board.rows(tables.requests) == []
 
 
 @pytest.mark.parametrize(

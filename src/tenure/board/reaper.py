@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import sqlalchemy as sa
 
-from tenure.board import buckets, signing_in, tables, todo_rows, vending
+from tenure.board import buckets, signing_in, tables, todo_rows, vending, webhooks
 from tenure.board.board import Board
 from tenure.board.database import Tx
 from tenure.board.refused import Refused
@@ -129,12 +129,18 @@ def prune(tx: Tx, board: Board, limit: int = BATCH) -> int:
         gone = {"gone": todo_rows.listed(tx, [row[0] for row in old])}
         for name, column in (("dependencies", "needs"), ("todos", "id")):
             tx.execute(sa.text(f"DELETE FROM {name} WHERE {todo_rows.among(tx, column, 'gone')}"), gone)
-    for table, before in (
-        (tables.requests, now - kept.requests_hours * HOUR),
-        (tables.slots, now - kept.slots_days * DAY),
+    # A delivery may come again for as long as its todo can be there.
+    requests, messages = tables.requests, now - kept.retention_days * DAY
+    for table, before, also in (
+        (
+            requests,
+            now - kept.requests_hours * HOUR,
+            sa.or_(requests.c.verb != webhooks.VERB, requests.c.created <= messages),
+        ),
+        (tables.slots, now - kept.slots_days * DAY, sa.true()),
     ):
         keys = list(table.primary_key.columns)
-        some = sa.select(*keys).where(table.c.created <= before).limit(limit)
+        some = sa.select(*keys).where(table.c.created <= before, also).limit(limit)
         pruned += tx.execute(sa.delete(table).where(sa.tuple_(*keys).in_(some))).rowcount
     buckets.prune(tx, board)
     signing_in.prune(tx, board)
@@ -157,7 +163,7 @@ class Reaper:
                 await self._round()
                 if time.monotonic() - pruned >= PRUNE_SECONDS:
                     while await self.board.database.write(prune, self.board) >= BATCH:
-                        pass
+                        await self._round()  # what is due waits for one batch at most (B14)
                     pruned = time.monotonic()
             except Refused as refused:
                 log.warning("reaper: %s", refused)
