@@ -55,6 +55,18 @@ def test_b51_headers_on_every_answer(site, alice, stranger):
     assert "immutable" in answers[-1].headers["cache-control"]
 
 
+def test_b51_whatever_a_sign_in_link_answers_names_it_to_nobody(site, stranger):
+    """Also what refuses: a link that never was, another method, a forged form, and one from elsewhere."""
+    path = site.link()
+    answers = [stranger.get(path), stranger.get("/login/x"), stranger.client.put(path)]
+    answers.append(stranger.post(path, csrf="0" * 64))
+    answers.append(stranger.client.post(path, headers={"Sec-Fetch-Site": "cross-site"}))
+    csrf = re.search(r'name="csrf" value="(\w+)"', answers[0].text)[1]
+    answers.append(stranger.post(path, csrf=csrf))
+    assert [answer.status_code for answer in answers] == [200, 200, 405, 403, 403, 303]
+    assert {answer.headers["referrer-policy"] for answer in answers} == {"no-referrer"}
+
+
 def test_no_inline_script_or_style(site, alice):
     """No page needs what the policy forbids."""
     vended(site, "alice")
@@ -300,6 +312,24 @@ def test_strange_tokens_are_wrong_ones(alice, token):
     kind = {**alice.headers, "Content-Type": "application/x-www-form-urlencoded"}
     assert alice.client.post("/endpoints", content=b"name=x&csrf=" + token, headers=kind).status_code in (400, 403)
     assert "No endpoint is active" in alice.get("/endpoints").text
+
+
+@pytest.mark.parametrize("days", ["2", "0", "07", "-1", "forever"])
+def test_b24_a_lifetime_that_no_form_offers_is_refused(site, alice, days):
+    """It is not taken for "until revoked": nothing is made that would live longer than was asked."""
+    told = {
+        "name": "n",
+        "token_name": "n",
+        "verbs": "complete",
+        "webhook_ceiling": "5",
+        "step": "confirm",
+        "days": days,
+    }
+    for path in ("/settings/tokens", "/endpoints", "/endpoints/new"):
+        page = alice.post(path, **told)
+        assert (page.status_code, "no such lifetime" in page.text) == (400, True), path
+    assert site.board.read(tokens.list_all, site.board.alice) == []
+    assert site.board.read(endpoints.list_all, site.board.alice) == []
 
 
 def test_too_many_fields_are_refused(alice):

@@ -72,7 +72,7 @@ async def by_link(request: Request) -> Response:
         await read_form(request)
         try:
             entered = await board.database.write(signing_in.by_link, board, secret, _agent(request))
-            return _private(_enter(request, entered, link(request, "/")))
+            return _enter(request, entered, link(request, "/"))
         except Refused as refused:
             if refused.refusal.code != "unauthenticated":
                 raise
@@ -80,12 +80,6 @@ async def by_link(request: Request) -> Response:
     cookie = before_sign_in(request)
     response = render(request, "account/link.html", status=status, nav="", problem=problem)
     set_cookie(request, response, "form", cookie, None)
-    return _private(response)
-
-
-def _private(response: Response) -> Response:
-    """The address holds a secret: no other page is told of it."""
-    response.headers["Referrer-Policy"] = "no-referrer"
     return response
 
 

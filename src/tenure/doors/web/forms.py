@@ -13,6 +13,7 @@ from tenure.rules.refusal import Refusal, invalid
 
 # Lifetimes that forms offer, beside "until revoked" (B24).
 LIFETIME_DAYS: Final = (1, 7, 30, 90)
+NO_LIFETIME: Final = Refusal("invalid_argument", "This form offers no such lifetime; choose one that it lists.")
 
 
 Form = ImmutableMultiDict[str, str]
@@ -41,9 +42,11 @@ def names(typed: str) -> list[str]:
 
 
 def until(form: Form, now: int) -> int | None:
-    """The end that was chosen among the lifetimes; None: until revoked."""
+    """The end that was chosen among the lifetimes; nothing chosen is None: until revoked. Raises Refused."""
     days = text(form, "days")
-    return now + int(days) * DAY if days in [str(day) for day in LIFETIME_DAYS] else None
+    if days and days not in [str(day) for day in LIFETIME_DAYS]:
+        raise Refused(NO_LIFETIME)
+    return now + int(days) * DAY if days else None
 
 
 def lease(typed: str, *, vending: bool) -> int | None:

@@ -63,6 +63,8 @@ class Headers:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if "/login/" in scope["path"]:  # the address holds a secret: no other page is told of it
+                    headers["Referrer-Policy"] = "no-referrer"
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
