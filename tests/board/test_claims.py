@@ -414,6 +414,35 @@ def test_b12a_part_of_a_batch_may_have_ended(hands):
     assert [one.lease.token for one in again.granted] == [None, first.granted[1].lease.token]
 
 
+def test_b08_a_repeated_request_tells_that_the_lease_was_cut(hands):
+    """As the first answer did; and a lease that is over, but that nobody has taken, as lapsed."""
+    hands.put()
+    assert hands.take(10**6, request_id="r" * 16).lease.clamped
+    assert hands.take(10**6, request_id="r" * 16).lease.clamped
+    hands.put()
+    by_id = hands.put()
+    hands.claim(by_id, 10**6, request_id="i" * 16)
+    assert hands.claim(by_id, 10**6, request_id="i" * 16).lease.clamped
+    hands.board.clock.turn(days=1)
+    again = hands.next(10**6, request_id="r" * 16)
+    assert [one.state for one in again.granted] == ["lapsed"]
+
+
+def test_b26_a_repeated_request_tells_nothing_of_a_todo_that_was_moved(hands):
+    """It is another endpoint's now: that the claim has ended is told, and nothing of the todo's content."""
+    board = hands.board
+    there = Hands(board, board.vend(name="there"))
+    moved, stays = hands.put("moved", body="secret", payload={"a": 1}), hands.put("stays", body="mine")
+    first = hands.next(max=2, request_id="r" * 16).granted
+    hands.release(next(one for one in first if one.todo.summary.id == moved))
+    board.write(todos.move, board.alice, moved, there.vended.endpoint)
+    there.complete(there.take(), {"theirs": True})
+    told = {one.todo.summary.id: one for one in hands.next(max=2, request_id="r" * 16).granted}
+    assert (told[stays].todo.body, told[stays].state) == ("mine", "open")
+    assert told[moved].state == "released"
+    assert (told[moved].todo.body, told[moved].todo.payload, told[moved].todo.result) == ("", None, None)
+
+
 # --- lapsing and ending -----------------------------------------------------------------------------------
 
 
@@ -473,6 +502,18 @@ def test_case_b17_a_late_result_is_kept(hands):
     late = hands.see(todo_id).attempts[0]
     assert late.late == {"verb": "complete", "result": large}
     assert late.late_at is not None
+
+
+def test_b13_a_late_result_is_not_lost_to_a_late_reason(hands):
+    """A late `fail` leaves the result that came too late where it is, and does not say that it was kept itself."""
+    todo_id = hands.put()
+    granted = hands.take()
+    hands.board.clock.turn(minutes=6)
+    reap(hands.board)
+    assert "kept" in hands.fail(granted, "first").message
+    assert "kept" in hands.complete(granted, {"merged": 552}).message
+    assert "kept" not in hands.fail(granted, "no luck").message
+    assert hands.see(todo_id).attempts[0].late == {"verb": "complete", "result": {"merged": 552}}
 
 
 def test_case_b19_a_returning_holder_hears_why(hands):

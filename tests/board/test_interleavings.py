@@ -78,7 +78,8 @@ class Story:
         if self.held[who]:
             granted = self.chance.choice(self.held[who])
             (answer,) = self.board.write(claims.fail, self.worker, [Failing(*key(granted), "no luck")])
-            if isinstance(answer, Refusal):
+            kept = self.late.get(granted.lease.claim_id)
+            if isinstance(answer, Refusal) and (kept is None or kept["verb"] == "fail"):
                 self.late[granted.lease.claim_id] = {"verb": "fail", "reason": "no luck"}
 
     def release(self, who):

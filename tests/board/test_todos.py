@@ -213,6 +213,23 @@ def test_b07a_a_worker_pushes_to_listed_targets_alone(board):
         assert refused(hands.do, todos.target_of, slug) == MISSING
 
 
+def test_b26_a_repeated_create_tells_of_a_todo_elsewhere_only_that_it_is_there(board):
+    """On a target, or moved away: its state, but not the result or the reason that others gave."""
+    there = Hands(board, board.vend(name="there"))
+    hands = Hands(board, board.vend(verbs=ALL, targets=[there.vended.endpoint.slug]))
+    for slug, request_id in ((there.vended.endpoint.slug, "t" * 16), (None, "m" * 16)):
+        target = hands.do(todos.target_of, slug)
+        made = hands.do(todos.create, target, NewTodo("a", body="b"), request_id).todo.summary.id
+        if slug is None:
+            own = hands.do(todos.create, target, NewTodo("a", body="b"), request_id)
+            assert (own.todo.body, own.existing) == ("b", True)
+            act(hands, todos.move, made, there.vended.endpoint)
+        there.complete(there.take(), {"theirs": True})
+        again = hands.do(todos.create, target, NewTodo("a", body="b"), request_id)
+        assert (again.existing, again.todo.summary.id, again.todo.summary.state) == (True, made, "done")
+        assert (again.todo.result, again.todo.body, again.todo.summary.endpoint_slug) == (None, "", target.slug)
+
+
 def test_b01_a_worker_cancels_by_key(hands):
     """A live one, by its idempotency key; claimed it is refused, and unknown it is missing."""
     hands.put(idempotency_key="k")

@@ -208,6 +208,27 @@ async def test_b32_a_claim_made_in_the_moment_of_going_is_given_back(hands):
 
 
 @listening
+async def test_b32_a_claim_whose_caller_has_gone_is_given_back_without_the_verb(hands):
+    """Gone after the commit, at an endpoint that may not release: the server gives it back, and counts nothing."""
+    board = hands.board
+    bare = Hands(board, board.vend(name="bare", verbs=["claim_next"]))
+    todo_id = await asyncio.to_thread(bare.put)
+    gone, write = asyncio.get_running_loop().create_future(), board.database.write
+
+    async def write_then_go(case, *args, **kwargs):
+        answer = await write(case, *args, **kwargs)
+        if not gone.done():
+            gone.set_result(None)
+            await asyncio.sleep(0.05)  # those who wait for it are told
+        return answer
+
+    board.database.write = write_then_go
+    assert (await wait(bare, gone=gone)).empty
+    seen = await asyncio.to_thread(bare.see, todo_id)
+    assert (seen.summary.state, seen.summary.failures, seen.attempts[0].end) == ("pending", 0, "released")
+
+
+@listening
 async def test_b32_a_cancelled_call_claims_nothing(hands):
     """A task that was cancelled while its look ran in a thread leaves nothing claimed."""
     for _ in range(5):

@@ -68,7 +68,7 @@ def claim_next(tx: Tx, board: Board, worker: Worker, ask: Next) -> Claimed:
     arguments = [queues, ask.max, ask.lease_ttl_seconds, ask.worker_label]
     repeat = Repeat(tx, worker.id, "claim_next", ask.request_id, arguments)
     if repeat.answer is not None:
-        return _repeated(tx, board, worker, repeat.answer)
+        return _repeated(tx, board, worker, repeat.answer, ttl)
     found, now = todo_rows.ready(tx, worker.id, queues, ask.max)
     changes = Changes()
     won = [_grant(board, worker, kept, None, ttl, ask.worker_label, now, changes) for kept in found]
@@ -91,7 +91,7 @@ def claim(
     granted(todo_content.worker(worker_label))
     repeat = Repeat(tx, worker.id, "claim", request_id, [todo_id, lease_ttl_seconds, worker_label])
     if repeat.answer is not None:
-        return _repeated(tx, board, worker, repeat.answer)
+        return _repeated(tx, board, worker, repeat.answer, ttl)
     found = todo_rows.of_endpoint(tx, todo_id, worker.id)
     if found is None:
         raise Refused(MISSING)
@@ -138,7 +138,7 @@ def _claimed(
     return Claimed(tuple(answers), now, worker.endpoint.expires)
 
 
-def _repeated(tx: Tx, board: Board, worker: Worker, claim_ids: Sequence[str]) -> Claimed:
+def _repeated(tx: Tx, board: Board, worker: Worker, claim_ids: Sequence[str], ttl: endpoints.Ttl) -> Claimed:
     """What the same request was answered before: the same claims; all closed is a conflict (B12a)."""
     before = todo_rows.by_claim(tx, worker.id, claim_ids)
     if all(one.end for one in before):
@@ -154,7 +154,9 @@ def _repeated(tx: Tx, board: Board, worker: Worker, claim_ids: Sequence[str]) ->
         token = board.ring.lease_token(one.id, one.secret) if open_ else None
         earlier = [past for past in todo_views.histories(tx, [kept.todo])[one.todo] if past.attempt < one.attempt]
         told = todo_views.detail(kept, worker.endpoint.slug, now, todo_views.held(one), earlier)
-        answers.append(Granted(told, lease_of(one, token), one.attempt, one.end or "open"))
+        told = told if kept.todo.endpoint == worker.id else todo_views.elsewhere(told)
+        state = one.end or ("lapsed" if one.lapsed(now) else "open")
+        answers.append(Granted(told, lease_of(one, token, clamped=ttl.clamped), one.attempt, state))
     return Claimed(tuple(answers), now, worker.endpoint.expires, repeated=True)
 
 
@@ -224,6 +226,11 @@ def fail(tx: Tx, board: Board, worker: Worker, items: Sequence[Failing]) -> list
 def release(tx: Tx, board: Board, worker: Worker, items: Sequence[Handback]) -> list[Ended | Refusal]:
     """Give the todos back: ready at once, and nothing is counted (B4)."""
     verb(worker, "release")
+    return hand_back(tx, worker, items)
+
+
+def hand_back(tx: Tx, worker: Worker, items: Sequence[Handback]) -> list[Ended | Refusal]:
+    """`release` by the server itself, whatever the endpoint's verbs: nobody heard that these were claimed."""
     return _end(tx, worker, items, lambda item: todo_content.reason(item.reason) or c.Release(item.reason))
 
 

@@ -83,6 +83,11 @@ def detail(
     )
 
 
+def elsewhere(detail: Detail) -> Detail:
+    """What may be told of a todo that is another endpoint's (now): its state, and not what it holds."""
+    return detail._replace(summary=detail.summary._replace(reason=None), body="", payload=None, result=None)
+
+
 def attempt(claim: Claim) -> Attempt:
     """One claim, for the history."""
     return Attempt(

@@ -63,7 +63,8 @@ def create(
         kept = todo_views.kept_by_id(tx, repeat.answer[0])
         if kept is None:
             raise Refused(MISSING)
-        return Created(todo_views.detail(kept, target.slug, tx.now(), None), existing=True)
+        told = todo_views.detail(kept, target.slug, tx.now(), None)
+        return Created(told if kept.todo.endpoint == caller.id else todo_views.elsewhere(told), existing=True)
     created = create_many(tx, board, caller, target, [new])[0]
     repeat.answered([created.todo.summary.id])
     return created

@@ -8,7 +8,7 @@ from typing import Final
 
 from tenure.board.access import Worker
 from tenure.board.board import Board
-from tenure.board.claims import claim_next, release
+from tenure.board.claims import claim_next, hand_back
 from tenure.board.database import Tx
 from tenure.board.notices import SILENCE_SECONDS, Ear
 from tenure.board.refused import Refused
@@ -122,6 +122,4 @@ class _Call:
             for one in claimed.granted
             if one.lease.token is not None
         ]
-        worker = self._worker_of(tx)
-        if "release" in worker.endpoint.verbs:
-            release(tx, self._board, worker, items)
+        hand_back(tx, self._worker_of(tx), items)

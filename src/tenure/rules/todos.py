@@ -23,6 +23,7 @@ JITTER: Final = 0.2
 
 # What needs a claim: its token, or an operator.
 Held = c.Heartbeat | c.Complete | c.Fail | c.Release
+_LATE_RESULT: Final = '{"verb": "complete"'
 
 
 class Decision(NamedTuple):
@@ -192,7 +193,9 @@ def _too_late(todo: Todo, command: Held, now: int, claim: Claim | None) -> Decis
         case c.Complete(result):
             end, late = "completed", {"verb": "complete", "result": None if result is None else json.loads(result)}
         case c.Fail(reason):
-            end, late = "failed", {"verb": "fail", "reason": reason}
+            end = "failed"
+            if not (claim.late or "").startswith(_LATE_RESULT):  # which is worth more than a reason
+                late = {"verb": "fail", "reason": reason}
         case c.Release():
             end = "released"
         case c.Heartbeat():
@@ -267,16 +270,8 @@ def _move(todo: Todo, move: c.Move, now: int, claim: Claim | None) -> Decision:
     todo, refused, closed = _off_hands(todo, now, claim)
     if refused is not None:
         return Decision(todo, refused)
-    after = todo._replace(
-        endpoint=move.endpoint,
-        queue=move.queue,
-        failures=0,
-        lapses=0,
-        blockers=0,
-        retry_at=None,
-        ended=None,
-        reason=None,
-    )
+    fresh = todo._replace(failures=0, lapses=0, blockers=0, retry_at=None, ended=None, reason=None)
+    after = fresh._replace(endpoint=move.endpoint, queue=move.queue)
     return Decision(_pending(after, now), c.Accepted(), closed)
 
 
