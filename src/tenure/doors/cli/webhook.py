@@ -32,7 +32,7 @@ def list_webhooks(remote: Remote, endpoint: str) -> int:
         say(f"it has no webhooks. Make one: tenure endpoint webhook add {endpoint} NAME")
         return 0
     rows = [
-        (one["id"], one["name"], one["queue"], ago(one["last_seen_at"]) if one["last_seen_at"] else "never")
+        (one["id"], one["name"], one["queue"], ago(one["last_delivery_at"]) if one["last_delivery_at"] else "never")
         for one in told["webhooks"]
     ]
     for line in table(("WEBHOOK", "NAME", "QUEUE", "DELIVERED"), rows, look()):
