@@ -1,7 +1,9 @@
 """The bridge: each schedule of the board is a job of the runs half, on the same database.
 
 Every server of a board runs one instance that knows all schedules; whichever wins a slot's lease writes its todo, in
-the transaction that ends the run. So a slot makes one todo, however many servers there are and however they die.
+the transaction that ends the run. A run whose server died is taken over; where a newer slot was won first the rules of
+runs leave it interrupted (R5), and then any server makes its todo up. So a slot makes one todo, however many servers
+there are and however they die.
 """
 
 from __future__ import annotations
@@ -18,11 +20,16 @@ from tenure.board.borrowed import Borrower
 from tenure.board.database import Database, plain_url
 from tenure.board.schedules import CHANGED, Fired, Schedule
 from tenure.errors import TenureError
+from tenure.rules.instant import HOUR
 from tenure.scheduler.jobs import Options
+from tenure.scheduler.records import Records, RunView
 from tenure.scheduler.run import Run
 
 log = logging.getLogger("tenure.board")
 
+# So far back interrupted runs are looked for: longer than any server that knows of them may be away.
+MADE_UP_MS: Final = HOUR
+REMEMBERED: Final = 10_000
 # What a lost notice costs at most: schedules are looked at this often anyway.
 LOOK_SECONDS: Final = 15.0
 # A slot's work is one short transaction: where it fails, or its server dies, it is tried again until it is done.
@@ -32,6 +39,7 @@ OPTIONS: Final = Options(
     max_attempts=1_000,
     retries=1_000,
     retry_delay="1s",
+    history=1_000,  # what was interrupted is looked up there
     overlap="allow",  # each slot is on its own: whether the last todo has ended is asked by the board
 )
 JOB_PREFIX: Final = "schedule "
@@ -46,6 +54,7 @@ class Bridge:
         self._borrower = Borrower(board.database)
         self._known: dict[str, int] = {}
         self._paused: dict[str, bool] = {}
+        self._made_up: dict[tuple[str, int], None] = {}  # in the order in which they were
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -72,7 +81,9 @@ class Bridge:
 
     async def _follow(self) -> None:
         """Go by what the board says, as soon as it changes."""
+        loop = asyncio.get_running_loop()
         with self.board.notices.ear(CHANGED) as ear:
+            self.app.on("interrupted", lambda _: loop.call_soon_threadsafe(ear.ring))
             while True:
                 try:
                     await self.look()
@@ -93,6 +104,24 @@ class Bridge:
                 await self._put(one)
                 self._known[one.id] = one.revision
             await self._mind_pause(one)
+            if one.paused is None:
+                await self._make_up(one.id)
+
+    async def _make_up(self, schedule_id: str) -> None:
+        """Fire the slots whose runs were interrupted or failed for good; one that was fired already stays as it is."""
+        job = job_name(schedule_id)
+
+        async def ask(records: Records) -> list[RunView]:
+            since = await records.now() - MADE_UP_MS
+            ended = await records.runs([job], since=since, limit=OPTIONS["history"])
+            return [one for one in ended if one.status in ("interrupted", "failed")]
+
+        for run in await self.app.ask(ask):
+            if (job, run.slot) not in self._made_up:
+                await self.board.database.write(schedules.fire, self.board, schedule_id, run.slot)
+                self._made_up[job, run.slot] = None
+        while len(self._made_up) > REMEMBERED:
+            self._made_up.pop(next(iter(self._made_up)))
 
     async def _put(self, one: Schedule) -> None:
         def handler(run: Run) -> None:

@@ -53,10 +53,12 @@ async def test_b49_a_slot_each_second_while_servers_are_killed(hall, seconds):
         raw = {"expression": "1s", "title": "tick {slot}", "overlap": "allow", "catch_up": "1m"}
         hall.write(schedules.add, hall.alice, made.endpoint.slug, "ticks", raw)
         began = time.monotonic()
+        moments = itertools.cycle((0.03, 0.08, 0.12, 0.05, 0.1, 0.15))  # while a slot is claimed, fired, ended
         for victim in itertools.cycle(servers):
-            await asyncio.sleep(5)
+            await asyncio.sleep(4)
             if time.monotonic() - began >= seconds:
                 break
+            await asyncio.sleep(1 - time.time() % 1 + next(moments))
             await victim.end(signal.SIGKILL)
             await victim.start()
         last = hall.database.reading(lambda tx: tx.now()) // 1000 * 1000
