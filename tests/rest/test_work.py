@@ -6,6 +6,9 @@ import pytest
 import sqlalchemy as sa
 from rest_routes import BODIES, routes_with_ids
 
+from tenure.board.database import UNAVAILABLE
+from tenure.board.refused import Refused
+
 TOKENS = ("heartbeat", "check_claim", "complete", "fail", "release")
 
 
@@ -402,6 +405,41 @@ async def test_b32_a_caller_who_hung_up_is_given_nothing(rest):
         await asyncio.wait_for(asking, 10)
         todo = await rest.put(endpoint)
         assert (await worker.did("get_todo", todo_id=todo["id"]))["todo"]["attempts_made"] == 0
+
+
+async def test_b18_a_wait_that_found_nothing_warns_too(rest, board):
+    """Of a lease that the caller holds and that is about to end: it waited instead of sending a heartbeat."""
+    endpoint, worker = await rest.vend(default_lease_ttl_seconds=60)
+    todo = await rest.put(endpoint)
+    await worker.did("claim_next", worker="w1")
+    board.clock.turn(seconds=50)
+    told = await worker.did("claim_next", worker="w1", wait_seconds=1)
+    assert told["empty"]
+    assert [one["todo_id"] for one in told["warnings"]] == [todo["id"]]
+
+
+async def test_b16_a_claim_is_told_even_if_its_warnings_can_not_be_read(rest, board):
+    """The claim is committed: that the database then fails takes neither the todo nor its token from the caller."""
+    endpoint, worker = await rest.vend()
+    todo = await rest.put(endpoint)
+    await worker.did("list_todos")  # from now on this server knows the credential's bucket
+
+    async def fail(*_args, **_kwargs):
+        raise Refused(UNAVAILABLE)
+
+    board.database.read = fail
+    (claim,) = (await worker.did("claim_next", wait_seconds=1))["claims"]
+    assert claim["todo"]["id"] == todo["id"]
+    assert (await worker.did("complete", todo_id=todo["id"], lease_token=claim["lease_token"]))["state"] == "done"
+
+
+async def test_b27_a_revoked_credential_is_told_so_and_not_that_its_body_is_large(rest, refused):
+    """Also by a server that has seen it before; the answer is that of a credential which never was."""
+    endpoint, worker = await rest.vend()
+    await worker.did("list_todos")
+    await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/revoke")
+    large = await worker("POST", "/work/v1/complete", b" " * (4 * 1024 * 1024 + 1))
+    refused(large, 401, "unauthenticated")
 
 
 async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, refused):

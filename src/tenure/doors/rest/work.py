@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -98,7 +98,9 @@ class WorkDoor:
             return answers.unrouted(405, detail, "method_not_allowed", {"Allow": "POST"})
         credential = reading.bearer(request)
         endpoint_id = await self._count(credential)
-        asked = _asked(verb, reading.json_object(request, await reading.body(request, BODY_BYTES)))
+        async with self._only_if_let_in(credential):
+            raw = await reading.body(request, BODY_BYTES)
+        asked = _asked(verb, reading.json_object(request, raw))
 
         def worker_of(tx: Tx) -> Worker:
             return worker_by_credential(tx, self._board, credential)
@@ -117,12 +119,18 @@ class WorkDoor:
             self._endpoints[key] = endpoint_id = worker.endpoint.id
             if len(self._endpoints) > REMEMBERED:
                 self._endpoints.popitem(last=False)
-        try:
+        async with self._only_if_let_in(credential):
             await spend(self._board, "worker", endpoint_id)
-        except Refused:  # whoever is let in no more is told that, and not to wait
+        return endpoint_id
+
+    @contextlib.asynccontextmanager
+    async def _only_if_let_in(self, credential: str) -> AsyncIterator[None]:
+        """What the block refuses is said to who is let in; whoever is so no more is told that alone (B27)."""
+        try:
+            yield
+        except Refused:
             await self._board.database.read(worker_by_credential, self._board, credential)
             raise
-        return endpoint_id
 
     @contextlib.contextmanager
     def _waiting_for(self, request: Request, endpoint_id: str) -> Iterator[Awaitable[object]]:

@@ -13,6 +13,7 @@ from tenure.board import claims, shapes, todos, waiting
 from tenure.board.access import Worker
 from tenure.board.board import Board
 from tenure.board.database import Tx
+from tenure.board.refused import Refused
 from tenure.doors.wire import arguments as a
 from tenure.doors.wire import outcomes, spelling
 from tenure.doors.wire.verb import Spelled, Verb, WorkerOf, single, warned
@@ -50,9 +51,12 @@ async def _claim_next_waiting(
     board: Board, worker_of: WorkerOf, asked: a.ClaimNext, gone: Awaitable[object] | None
 ) -> Spelled:
     claimed = await waiting.wait_and_claim(board, worker_of, _next(asked), asked.wait_seconds, gone)
-    if claimed.empty:
+    if claimed.empty and board.notices.deaf:
+        return {**outcomes.claimed(claimed)}  # the database can't be asked
+    try:
+        return await board.database.read(lambda tx: _claimed(tx, board, worker_of(tx), claimed, asked))
+    except Refused:  # what was claimed is told, even if what else there is to tell can't be (B16)
         return {**outcomes.claimed(claimed)}
-    return await board.database.read(lambda tx: _claimed(tx, board, worker_of(tx), claimed, asked))
 
 
 def _next(asked: a.ClaimNext) -> shapes.Next:
