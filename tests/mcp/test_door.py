@@ -4,6 +4,7 @@ import json
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp_hall import until
 
 from tenure.board import endpoints
 from tenure.board.board import BoardSettings
@@ -104,6 +105,14 @@ async def test_b27_a_credential_that_opened_its_endpoint_before_gets_the_same_40
             board.write(endpoints.revoke, board.alice, vended.endpoint.slug)
             assert facts(await http.post(path, json=body, headers={**headers, **more})) == unknown, body
     assert before >= {200, 400, 406}
+
+
+async def test_b20_a_client_that_only_looks_at_its_tools_was_seen(board, served, generation):
+    """Its first call shows on the endpoint's page, although nothing it asked for writes."""
+    vended = board.write(endpoints.vend, board.alice, name="looker")
+    async with served.client(vended, generation) as client:
+        await client.list_tools()
+        await until(lambda: board.read(endpoints.get, board.alice, vended.endpoint.slug).seen is not None)
 
 
 async def test_b27_two_authorization_headers_are_none(board, served):

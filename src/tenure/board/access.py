@@ -7,7 +7,7 @@ by id alone here or in any use case: the human who asks stands in the WHERE.
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -26,7 +26,8 @@ from tenure.rules.refusal import MISSING, Refusal
 UNAUTHENTICATED: Final = Refusal(
     "unauthenticated", "This needs a valid sign-in, token or credential. Sign in again, or use one that is still valid."
 )
-# When something was last seen is written down at most this often: no write for each read.
+# When something was last seen is written down at most this often: no write for each call. One that only reads has it
+# written after its answer.
 SEEN_MS: Final = MINUTE
 
 
@@ -110,7 +111,7 @@ def worker_by_credential(tx: Tx, board: Board, credential: str, slug: str | None
     found = endpoint_from(row, now)
     if found.state != "active" or slug not in (None, found.slug):
         raise Refused(UNAUTHENTICATED)
-    return Worker(found, row.secret_id)
+    return Worker(found, row.secret_id, None if row.secret_expires is None else row.secret_expires - now)
 
 
 def endpoint_of(tx: Tx, human: Human, ref: str, *, lock: bool = False, end: bool = False) -> Endpoint:
@@ -205,13 +206,18 @@ def _by_secret(tx: Tx, kind: Kind, secret: str) -> tuple[sa.Row[Any], int]:
     now = tx.at(row.now) if row is not None else 0
     if row is None or (row.secret_expires is not None and now >= row.secret_expires):
         raise Refused(UNAUTHENTICATED)
-    if tx.writes and (row.secret_seen is None or now - row.secret_seen >= SEEN_MS):
-        _see(tx, _WAYS[kind][0], row.secret_id, now)
+    if row.secret_seen is None or now - row.secret_seen >= SEEN_MS:
+        see = partial(_see, table=_WAYS[kind][0], secret_id=row.secret_id, now=now)
+        if tx.writes:
+            see(tx)
+        else:
+            tx.aside.append(see)
     return row, now
 
 
 def _see(tx: Tx, table: sa.Table, secret_id: str, now: int) -> None:
     """Write down when it was used, unless another call is just doing so."""
     same = table.alias()
-    free = tx.locked(sa.select(same.c.id).where(same.c.id == secret_id), skip=True, how="edit").scalar_subquery()
+    old = sa.and_(same.c.id == secret_id, sa.or_(same.c.seen.is_(None), same.c.seen <= now - SEEN_MS))
+    free = tx.locked(sa.select(same.c.id).where(old), skip=True, how="edit").scalar_subquery()
     tx.execute(sa.update(table).where(table.c.id == free).values(seen=now))

@@ -10,6 +10,7 @@ as there are threads.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import re
 import sqlite3
@@ -17,7 +18,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sa
@@ -53,6 +53,7 @@ class Tx:
         self.connection, self.offset_ms, self.writes = connection, offset_ms, writes
         self.postgres = connection.dialect.name == "postgresql"
         self.notices: list[Notice] = []
+        self.aside: list[Callable[[Tx], object]] = []  # what a read leaves to be written after it, best effort
         self.started = False
 
     def now(self) -> int:
@@ -188,7 +189,7 @@ class Database:
         if self.postgres and notices:
             tx.execute(_NOTIFY, {"channel": CHANNEL, "payloads": [f"{kind}:{key}" for kind, key in notices]})
 
-    @contextmanager
+    @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         """SQLite's writers of this process queue here, in order, instead of finding the file locked."""
         if self.postgres:
@@ -202,9 +203,21 @@ class Database:
         with self._failures(), self.engine.connect() as connection, connection.begin():
             if not self.postgres:
                 connection.exec_driver_sql("BEGIN")
-            return case(Tx(connection, self.offset_ms, writes=False), *args, **kwargs)
+            tx = Tx(connection, self.offset_ms, writes=False)
+            value = case(tx, *args, **kwargs)
+        for small in tx.aside:
+            self._write_aside(small)
+        return value
 
-    @contextmanager
+    def _write_aside(self, case: Callable[[Tx], object]) -> None:
+        """Write something that nobody waits for, and that is no loss if it fails."""
+        with contextlib.suppress(RuntimeError):  # this server stops: its threads take no more
+            if self.postgres:
+                self._writers.submit(self.writing, case)
+            else:
+                self._together.submit(case)
+
+    @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
         """What the database says becomes one refusal, without its words: they may hold what was sent (B16)."""
         try:
