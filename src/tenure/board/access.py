@@ -78,11 +78,12 @@ class Endpoint(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """Whoever uses an endpoint's credential."""
+    """Whoever uses an endpoint's credential; `lasts_ms`: how long that is valid from now, None: without end."""
 
     endpoint: Endpoint
     credential_id: str
 
+    lasts_ms: int | None = None
     @property
     def id(self) -> str:
         return self.endpoint.id
