@@ -27,12 +27,12 @@ class ConfigError(TenureError, ValueError):
 
 
 class MissingExtra(ConfigError):
-    """The store's driver is not installed; the message names the extra that brings it."""
+    """A package that `what` needs is not installed; the message names the extra that brings it."""
 
-    def __init__(self, scheme: str, extra: str) -> None:
-        self.scheme, self.extra = scheme, extra
-        TenureError.__init__(self, f'{scheme}:// needs the {extra} extra. Run: pip install "tenure[{extra}]"')
-        self.field, self.value, self.why, self.hint = "store", scheme, str(self), ""
+    def __init__(self, what: str, extra: str) -> None:
+        self.what, self.extra = what, extra
+        TenureError.__init__(self, f'{what} needs the {extra} extra. Run: pip install "tenure[{extra}]"')
+        self.field, self.value, self.why, self.hint = "extra", extra, str(self), ""
 
 
 class NotFound(TenureError, LookupError):

@@ -295,7 +295,7 @@ def _engine(url: str) -> sa.Engine:
             },
         )
     except ModuleNotFoundError:
-        raise MissingExtra("postgresql", "postgres") from None
+        raise MissingExtra("postgresql://", "postgres") from None
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

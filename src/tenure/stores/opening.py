@@ -76,7 +76,7 @@ def _class(scheme: str, row: Row) -> type:
         return cast(type, getattr(importlib.import_module(row.module), row.cls))
     except ModuleNotFoundError as error:
         if row.extra and not (error.name or "").startswith("tenure"):
-            raise MissingExtra(scheme, row.extra) from error
+            raise MissingExtra(f"{scheme}://", row.extra) from error
         raise
 
 

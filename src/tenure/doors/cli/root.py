@@ -19,6 +19,8 @@ from tenure.doors.cli.texts import CONTEXT, exits
 INTERRUPTED: Final = 130
 # What a board refused, by its status: sign in, or there is nothing of that name.
 _OF_STATUS: Final = {401: 4, 404: 3}
+# What the commands of the board import first of what its extra brings.
+_OF_BOARD: Final = ("alembic", "argon2", "fastapi", "httpx2", "mcp", "sqlalchemy", "starlette", "uvicorn")
 
 # name: (module of this package, its command, what `tenure --help` says of it)
 COMMANDS: Final = {
@@ -125,8 +127,10 @@ def _failed(error: BaseException) -> int:
 
 
 def _sentence(error: BaseException) -> tuple[str, int]:
-    from tenure.errors import ConfigError, NotFound, TenureError
+    from tenure.errors import ConfigError, MissingExtra, NotFound, TenureError
 
+    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _OF_BOARD:
+        error = MissingExtra("the board", "board")
     if isinstance(error, click.UsageError):
         return _usage(error), 2
     if isinstance(error, click.ClickException):
