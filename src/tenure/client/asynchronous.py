@@ -33,6 +33,7 @@ class AsyncBoard(Verbs):
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.url, self.worker, self.patience_seconds = url.rstrip("/"), worker, patience_seconds
+        self.answered = False  # by the board itself, since this was last set
         secret = credential or token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._http = httpx2.AsyncClient(base_url=self.url, headers=headers, transport=transport, trust_env=False)
@@ -63,6 +64,7 @@ class AsyncBoard(Verbs):
                 read = calls.read(answer)
                 pause = patience.pause(answer.headers.get("Retry-After")) if read.asks_again(call) else None
                 if pause is None:
+                    self.answered |= answer.status_code not in calls.LATER
                     return read.value()
             await asyncio.sleep(pause)
 

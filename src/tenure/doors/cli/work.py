@@ -88,7 +88,7 @@ class Bench:
     def __init__(self, board: AsyncBoard, command: Sequence[str]) -> None:
         self.board, self.command = board, command
         self.stopping = self.busy = False
-        self.done = self.failed = self.lost = 0
+        self.done = self.failed = self.lost = self.taken = 0
 
     async def work(self, queues: Sequence[str], most: int | None, idle_seconds: float | None) -> int:
         """Work until there is nothing left, or a signal comes; returns the exit code."""
@@ -97,19 +97,41 @@ class Bench:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, me)
         say(f"working for {self.board.url}; stop with Ctrl-C")
+        waited = False
         try:
-            async for task in self.board.work(*queues, max_todos=most, idle_seconds=idle_seconds):
-                self.busy = True
-                await self._one(task)
-                self.busy = False
-                if self.stopping:
-                    break
+            while not await self._until_unreachable(queues, most, idle_seconds, patient=waited):
+                waited = True
         except asyncio.CancelledError:
             if not self.stopping:
                 raise
         if self.failed or self.lost:
             return 1 if self.failed else LOST
         return 0 if self.done or self.stopping else NOTHING
+
+    async def _until_unreachable(
+        self, queues: Sequence[str], most: int | None, idle_seconds: float | None, *, patient: bool
+    ) -> bool:
+        """Work on; False when the board, which was there, can't be reached. Who asked for an end is told instead."""
+        from tenure.client import Refused, Unreachable, calls
+
+        left = None if most is None else most - self.taken
+        try:
+            async for task in self.board.work(*queues, max_todos=left, idle_seconds=idle_seconds):
+                self.busy, self.taken = True, self.taken + 1
+                await self._one(task)
+                self.busy = False
+                if self.stopping:
+                    break
+        except (Unreachable, Refused) as error:
+            later = not isinstance(error, Refused) or error.status in calls.LATER
+            if not later or idle_seconds is not None or self.stopping or not (patient or self.board.answered):
+                raise
+            if self.board.answered:
+                say(f"{error} Waiting for it.")
+            self.lost += self.busy  # what came of that todo could not be told
+            self.busy = self.board.answered = False
+            return False
+        return True
 
     def _stop(self, me: asyncio.Task[Any]) -> None:
         if self.busy and not self.stopping:
