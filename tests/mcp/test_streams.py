@@ -92,6 +92,26 @@ async def test_b21_a_rotated_credential_ends_its_streams(board, served, generati
         await until(lambda: not len(served.door.calls), 1)
 
 
+async def test_b21_a_stream_ends_with_the_overlap_of_its_credential(board, served, generation):
+    """Nobody rings then; the new credential's stream goes on."""
+    mine = board.write(endpoints.vend, board.alice, name="mine")
+    async with listening(served, mine, generation):
+        new = board.write(endpoints.rotate, board.alice, mine.endpoint.slug, 1)
+        async with listening(served, new, generation):
+            await until(lambda: len(served.door.calls) == 1, 8)
+
+
+async def test_b30_what_agents_do_not_read_is_told_to_none(board, served, generation):
+    """Not when a rotation or an edit of its generation makes the server look, whatever else was edited before."""
+    mine = board.write(endpoints.vend, board.alice, name="mine")
+    async with listening(served, mine, generation) as session:
+        for name in ("one", "two"):
+            board.write(endpoints.set_display_name, board.alice, mine.endpoint.slug, name)
+        board.write(endpoints.rotate, board.alice, mine.endpoint.slug, 3600)
+        board.write(endpoints.set_era, board.alice, mine.endpoint.slug, "both")
+        assert await session.silent()
+
+
 async def events(stream):
     """The events of a raw GET stream, as dictionaries."""
     event = {}

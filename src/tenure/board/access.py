@@ -62,6 +62,7 @@ class Endpoint(NamedTuple):
     override_until: int | None
     shift: str | None
     revision: int
+    lease_revision: int
     created: int
     expires: int | None
     ended: int | None
@@ -82,8 +83,8 @@ class Worker(NamedTuple):
 
     endpoint: Endpoint
     credential_id: str
-
     lasts_ms: int | None = None
+
     @property
     def id(self) -> str:
         return self.endpoint.id

@@ -254,6 +254,8 @@ def _edit(
     changed = {name: value for name, value in values.items() if getattr(endpoint, name) != value}
     if not changed:
         return endpoint
+    if "default_lease_ttl_seconds" in changed:
+        changed["lease_revision"] = endpoint.lease_revision + 1
     if told is not None:
         summary = f"endpoint {endpoint.slug} {told}"
         audit.write(tx, endpoint.human, actor, "edit", ("endpoint", endpoint.id), summary, now)

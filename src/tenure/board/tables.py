@@ -142,6 +142,8 @@ endpoints = sa.Table(
     _time("override_until", nullable=True),
     _text("shift", nullable=True),
     sa.Column("revision", sa.Integer, nullable=False, server_default=sa.text("1")),
+    # of the default lease alone: what agents read changes with it
+    sa.Column("lease_revision", sa.Integer, nullable=False, server_default=sa.text("1")),
     _time("created"),
     _time("expires", nullable=True),
     _time("ended", nullable=True),

@@ -103,8 +103,8 @@ class Door:
         if scope["method"] != "GET" or call.modern:
             await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
             return
-        self._hears()
         await spend(self._board, "worker", call.endpoint_id)
+        self._hears()
         with self.calls.opened(call):
             last = Headers(scope=scope).get("last-event-id")
             await streams.get_stream(self._board, call, last, receive, send)

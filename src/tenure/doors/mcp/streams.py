@@ -8,6 +8,7 @@ a notice is a hint, and a credential that opens nothing any more ends its stream
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
@@ -45,12 +46,13 @@ async def changes(board: Board, call: Call) -> AsyncIterator[int | None]:
 
     Ends when the call's credential opens its endpoint no more.
     """
-    seen, pings = call.worker.endpoint, 0
+    loop = asyncio.get_running_loop()
+    seen, pings, over = call.worker.endpoint, 0, math.inf
     with board.notices.ear(("endpoint", seen.id), ("ended", seen.id)) as ear:
         ear.ring()  # what happened since the call was let in is not known
         while True:
-            rung = await ear.wait(PING_SECONDS)
-            if not rung:
+            rung = await ear.wait(min(PING_SECONDS, over - loop.time()))
+            if not rung and loop.time() < over:
                 yield None
                 pings += 1
                 if pings % LOOK_AGAIN:
@@ -63,10 +65,10 @@ async def changes(board: Board, call: Call) -> AsyncIterator[int | None]:
                 await asyncio.sleep(AWAY_SECONDS)
                 ear.ring()
                 continue
+            over = math.inf if worker.lasts_ms is None else loop.time() + worker.lasts_ms / 1000
             now = worker.endpoint
             # Several edits at once may have led back to the lease that was told: whoever listed in between is told.
-            back = rung and now.revision > seen.revision + 1
-            if back or now.default_lease_ttl_seconds != seen.default_lease_ttl_seconds:
+            if now.lease_revision != seen.lease_revision:
                 yield now.revision
             seen = now
 

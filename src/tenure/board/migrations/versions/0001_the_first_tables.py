@@ -124,6 +124,7 @@ def upgrade() -> None:
         sa.Column("override_until", sa.BigInteger(), nullable=True),
         sa.Column("shift", sa.Text(), nullable=True),
         sa.Column("revision", sa.Integer(), server_default=sa.text("1"), nullable=False),
+        sa.Column("lease_revision", sa.Integer(), server_default=sa.text("1"), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
         sa.Column("expires", sa.BigInteger(), nullable=True),
         sa.Column("ended", sa.BigInteger(), nullable=True),
