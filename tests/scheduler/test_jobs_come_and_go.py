@@ -1,11 +1,36 @@
 """Jobs that are put to a running instance, changed, and taken away again."""
 
+import json
+
+from tenure.scheduler.presence import SILENT
+from tenure.stores.contract import Ask
+
 
 def on(cluster, name, what):
     """Have one instance do something, on its own loop."""
     task = cluster.loop.spawn(cluster.nodes[name].name, what(cluster.nodes[name].instance))
     cluster.until(task.done)
     task.result()
+
+
+def pages(cluster):
+    """Each instance's page, and how long ago it was seen."""
+    store, wait = cluster.store, cluster.loop.run_until_complete
+    names = wait(store.names("instance:"))
+    reading = wait(store.read([Ask(name) for name in names]))
+    told = [json.loads(found.body) for found in reading.found]
+    return {name.removeprefix("instance:"): reading.now - one["seen"] for name, one in zip(names, told, strict=True)}
+
+
+def test_an_instance_without_jobs_is_seen_and_a_dead_one_is_forgotten(cluster):
+    """Servers of a board without schedules beat as others do; the page of one that was killed is removed soon."""
+    c = cluster([], 2)
+    c.advance(60)
+    assert set(pages(c)) == {"a", "b"}
+    assert max(pages(c).values()) < SILENT
+    c.kill("a")
+    c.advance(90)
+    assert set(pages(c)) == {"b"}
 
 
 def test_a_job_is_put_to_running_instances(job, cluster, log):

@@ -58,7 +58,7 @@ async def overview(records: Records, jobs: Sequence[JobView] | None = None) -> O
         tuple(late),
         tuple(concern for job in found for concern in _failing(job)),
         tuple(concern for job in found for run in job.running for concern in _stuck(job, run, now)),
-        tuple(_silent(one, now) for one in instances if not one.alive),
+        tuple(_silent(one, now) for one in instances if one.jobs and not one.alive),
     )
 
 

@@ -16,7 +16,8 @@ from tenure.stores.contract import Ask, Change
 
 # With each of the watchman's rounds, which come every five seconds; a little less, or some would come too early.
 EVERY: Final = 4_500.0
-# An instance that was not seen for this long is shown as silent; after KEPT its page is removed by others.
+# An instance that was not seen for this long is shown as silent; after KEPT its page is removed by others, at once if
+# it had no jobs: nothing waits for it.
 SILENT: Final = 15_000
 KEPT: Final = 24 * HOUR
 PREFIX: Final = "instance:"
@@ -58,13 +59,18 @@ class Presence:
             pass  # it will be shown as silent, and removed by others in a day
 
     async def sweep(self) -> None:
-        """Remove the pages of instances that were not seen for a day."""
+        """Remove the pages of instances that nobody needs to hear of any more."""
         names = await self.ledger.store.names(PREFIX)
         reading = await self.ledger.store.read([Ask(name) for name in names])
-        gone = [
-            Change(name, found.version, None, delete=True)
+        pages = [
+            (name, found.version, json.loads(found.body))
             for name, found in zip(names, reading.found, strict=True)
-            if found.body is not None and reading.now - json.loads(found.body)["seen"] > KEPT
+            if found.body is not None
+        ]
+        gone = [
+            Change(name, version, None, delete=True)
+            for name, version, told in pages
+            if reading.now - told["seen"] > (KEPT if told["jobs"] else SILENT)
         ]
         if gone:
             await self.ledger.store.commit(gone)

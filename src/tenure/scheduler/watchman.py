@@ -56,20 +56,22 @@ class Watchman:
             await self.shared.until(due, self._round_due)
             boot = self.shared.clock.boot()
             names, self._hinted = self._hinted, set()
-            jobs = self.jobs
-            if boot >= due:
+            jobs, whole = self.jobs, boot >= due
+            if whole:
                 due = boot + ROUND
                 names = set(jobs)
             if self.recovery_due or self.claims.gave_up:
                 await self.recover()
-            if not names:
+            if not names and not whole:
                 continue
             try:
-                await self._look([jobs[name] for name in sorted(names) if name in jobs])
-                await self.presence.write()
+                if known := [jobs[name] for name in sorted(names) if name in jobs]:
+                    await self._look(known)
+                await self.presence.write()  # without jobs too: they may be given to it later
                 if boot >= self._prune_at:
                     self._prune_at = boot + PRUNE
-                    await self._prune()
+                    if jobs:
+                        await self._prune()
                     await self.presence.sweep()
             except StoreUnavailable:
                 pass  # told as store-down; the next round comes
