@@ -1,5 +1,8 @@
-"""The ledger, where the process that asks gets too little of its machine."""
+"""The ledger, where the process that asks gets too little of its machine, or the store's answer is lost."""
 
+import pytest
+
+from tenure.errors import StoreUnavailable
 from tenure.rules import commands as c
 from tenure.scheduler.ledger import Ledger, Order
 from tenure.scheduler.storeclock import StoreClock
@@ -80,3 +83,25 @@ async def test_r40_what_is_late_for_another_reason_is_not_split():
     answered = await ledger.ask(claims(0))
     assert all(isinstance(one.answer, c.Won) for one in answered)
     assert store.read_at_once == [1_000, 1_000]
+
+
+@pytest.mark.parametrize("mine", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("job", ["same", "other"])
+async def test_r24_a_refusal_waits_for_no_write_of_others(mine, job):
+    """A run that is lost and one that is held in one tick of heartbeats: the refusal is told by the read alone."""
+    clock = Clock()
+    store = MemoryStore(lambda: int(clock.at))
+    ledger = Ledger(store, StoreClock(clock))
+    told = []
+
+    async def silent(changes):
+        told.append("sent")
+        raise StoreUnavailable("its answer was lost")
+
+    claim = c.Claim(SLOT, "held", "here", 30_000, 3, LATE, "skip", "schedule", True)
+    assert isinstance((await ledger.ask_one(job, claim)).answer, c.Won)
+    orders = [Order("same", c.Heartbeat(SLOT - 1, "lost")), Order(job, c.Heartbeat(SLOT, "held"))]
+    store.commit = silent
+    with pytest.raises(StoreUnavailable):
+        await ledger.ask([orders[n] for n in mine], settle=lambda place, one: told.append((mine[place], one.answer)))
+    assert told == [(0, c.Refused("unknown")), "sent"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -28,6 +28,7 @@ from tenure.stores.contract import Ask, Change, Found, Mark, Outcome, Reading, R
 
 T = TypeVar("T")
 Settle = Callable[[int, "Answered"], None]
+Tell = Callable[[Iterable[tuple[int, "Answered"]]], None]
 
 # How many rounds of lost races one question takes before it is called a failure of the store. Each lost
 # race is somebody else's success, so this is met only where a clock or a store is broken.
@@ -106,10 +107,17 @@ class Ledger:
         """Put all the orders to the rules, in as few calls as races allow, and answer each in its place.
 
         patience: seconds that one call to the store may take, else the store's own timeout. settle: told each
-        answer at once, with its place; others of the batch may take longer. Raises StoreError; the same orders may
-        then be asked again.
+        answer once it stands, with its place; others of the batch may take longer. Raises StoreError; the same
+        orders may then be asked again.
         """
         answers: dict[int, Answered] = {}
+
+        def tell(answered: Iterable[tuple[int, Answered]]) -> None:
+            for place, one in answered:
+                answers[place] = one
+                if settle is not None:
+                    settle(place, one)
+
         waiting = dict(enumerate(orders))
         lost = 0
         while waiting:
@@ -117,27 +125,28 @@ class Ledger:
                 raise StoreUnavailable(
                     f"{len(waiting)} changes lost {lost} races in a row; is the store's clock stuck?"
                 )
-            answered = await self._round(dict(islice(waiting.items(), self._at_once)), patience)
-            lost = 0 if answered else lost + 1
-            answers.update(answered)
-            if settle is not None:
-                for place, one in answered.items():
-                    settle(place, one)
-            waiting = {place: order for place, order in waiting.items() if place not in answered}
+            before = len(waiting)
+            await self._round(dict(islice(waiting.items(), self._at_once)), patience, tell)
+            waiting = {place: order for place, order in waiting.items() if place not in answers}
+            lost = 0 if len(waiting) < before else lost + 1
         return [answers[place] for place in range(len(orders))]
 
     async def ask_one(self, job: str, command: c.Command, patience: float | None = None) -> Answered:
         """Put one command to the rules."""
         return (await self.ask([Order(job, command)], patience))[0]
 
-    async def _round(self, waiting: dict[int, Order], patience: float | None) -> dict[int, Answered]:
-        """One read, the decisions, one commit. What was raced, expired or is unresolved stays unanswered."""
+    async def _round(self, waiting: dict[int, Order], patience: float | None, tell: Tell) -> None:
+        """One read, the decisions, one commit. What was raced, expired or is unresolved stays unanswered.
+
+        What rests on the read alone is told before the commit, whose answer may come late or never. So is a refusal
+        beside others' changes: only claims take a token from somebody, and no batch mixes those with what needs one.
+        """
         by_job: defaultdict[str, list[tuple[int, c.Command]]] = defaultdict(list)
         for place, order in waiting.items():
             by_job[document(order.job)].append((place, order.command))
         asks = [Ask(name, _runs(commands)) for name, commands in by_job.items()]
         sent, reading = await self._read(asks, patience)
-        answers: dict[int, Answered] = {}
+        stands: list[tuple[int, Answered]] = []
         changes: list[Change] = []
         changed: list[list[tuple[int, Answered]]] = []
         until_resolved: float | None = None
@@ -150,22 +159,23 @@ class Ledger:
                 change, decided = self._decide(ask.name, found, by_job[ask.name], reading.now, sent)
             except StoreCorrupt as error:  # one document that can't be read harms no other
                 spoilt = Answered(c.Unreadable(str(error)), documents.EMPTY, found.version, reading.now, sent)
-                answers.update((place, spoilt) for place, _ in by_job[ask.name])
+                stands += [(place, spoilt) for place, _ in by_job[ask.name]]
                 continue
             if change is None:
-                answers.update(decided)
+                stands += decided
             else:
                 changes.append(change)
-                changed.append(decided)
+                stands += [one for one in decided if isinstance(one[1].answer, c.Refused)]
+                changed.append([one for one in decided if not isinstance(one[1].answer, c.Refused)])
+        tell(stands)
         if changes:
             outcomes = await self._commit(changes, patience)
             for outcome, decided in zip(outcomes, changed, strict=True):
                 if outcome is Outcome.DONE:
-                    answers.update(decided)
+                    tell(decided)
             self._pace(len(waiting), self.clock.clock.boot() - sent, Outcome.EXPIRED in outcomes)
-        elif until_resolved is not None and not answers:
+        elif until_resolved is not None and not stands:
             await asyncio.sleep(max(1.0, until_resolved - reading.now + 1) / 1000)
-        return answers
 
     def _pace(self, count: int, took: float, late: bool) -> None:
         """Half as many orders in the next round where these were too many to decide in time, else again more."""
