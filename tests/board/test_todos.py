@@ -455,6 +455,14 @@ def test_b33_a_list_has_pages(hands):
     assert hands.board.refused(todos.list_page, hands.worker, cursor="nonsense").details["field"] == "cursor"
 
 
+@pytest.mark.parametrize("name", ["queue", "claimed_by", "endpoint_id", "source"])
+@pytest.mark.parametrize("unfit", ["a\0b", "\ud800"])
+def test_b33_a_filter_that_no_database_can_be_asked_for_is_refused(hands, name, unfit):
+    """By its name, on both databases alike."""
+    refusal = hands.board.refused(todos.list_page, hands.board.alice, Filters(**{name: unfit}))
+    assert refusal.details["field"] == name
+
+
 def test_b33_a_list_has_filters(hands):
     """By queue, by state as stored and as shown, by a worker's label, by whose claims they are, by source."""
     board, ann = hands.board, Hands(hands.board, hands.vended, "ann")

@@ -243,7 +243,7 @@ async def test_b7a_todos_go_to_targets_of_the_scope_alone(rest, refused):
 
 
 async def test_b26_a_todo_of_a_target_is_not_cancelled_from_elsewhere(rest, refused):
-    """`cancel_todo` reaches the caller's own endpoint: whoever put the target's todo there, its content is not shown."""
+    """`cancel_todo` reaches the caller's own endpoint; nothing of a target's todo is changed or shown."""
     target, _ = await rest.vend(name="target", queues=["inbox"])
     _, worker = await rest.vend(targets=[target["slug"]])
     await rest.put(target, idempotency_key="k", body="of others")

@@ -10,11 +10,11 @@ from tenure.board import todo_views
 from tenure.board.access import Human, Worker, storable
 from tenure.board.board import Board
 from tenure.board.database import Tx
-from tenure.board.refused import Refused
+from tenure.board.refused import Refused, granted
 from tenure.board.shapes import Detail, Filters, Lane, Page, Summary
 from tenure.board.telling import verb
 from tenure.board.todo_rows import CONTENT, TODO, TODO_COLUMNS, todo_from
-from tenure.rules import bounds
+from tenure.rules import bounds, todo_content
 from tenure.rules.instant import DAY
 from tenure.rules.refusal import MISSING, invalid
 from tenure.rules.todo_content import Content
@@ -116,6 +116,7 @@ def _where(caller: Human | Worker, filters: Filters, cursor: str | None, now: in
         ("claimed_by", "claims.worker"),
     ):
         if (value := getattr(filters, name)) is not None:
+            granted(todo_content.text(value, name, bounds.BODY_BYTES))
             rules.append(f"{column} = :{name}")
             values[name] = value
     if filters.mine:

@@ -34,7 +34,7 @@ from tenure.board.secrets import Ring, Secret, digest
 from tenure.board.shapes import NewTodo, Source
 from tenure.board.telling import verb
 from tenure.rules import endpoints as rules
-from tenure.rules.bounds import KEY_CHARS, TITLE_CHARS
+from tenure.rules.bounds import JSON_DEPTH, KEY_CHARS, TITLE_CHARS
 from tenure.rules.refusal import MISSING, conflict, invalid
 
 VERB: Final = "webhook"
@@ -151,8 +151,9 @@ def _signed(ring: Ring, hook: Any, headers: Mapping[str, str], body: bytes) -> b
 def _todo(hook: Any, text: str) -> NewTodo:
     """JSON becomes the payload, and its `type` stands in the title; other text becomes the body."""
     try:
-        payload = json.loads(text, parse_constant=_no_number)
-    except ValueError:
+        payload = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
+        _check_depth(payload)
+    except (ValueError, RecursionError):
         return NewTodo(title=hook.name, queue=hook.queue, body=text)
     kind = payload.get("type") if isinstance(payload, dict) else None
     title = hook.name
@@ -163,6 +164,22 @@ def _todo(hook: Any, text: str) -> NewTodo:
 
 def _no_number(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key stands twice: two readers may read two things")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(JSON_DEPTH):
+        inside = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [child for children in inside for child in children]
+    if any(isinstance(one, dict | list) for one in level):
+        raise ValueError("nested too deep for some readers, such as our own")
 
 
 def _endpoint_of(tx: Tx, endpoint_id: str) -> Endpoint:

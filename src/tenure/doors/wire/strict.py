@@ -12,9 +12,10 @@ import re
 from collections import Counter
 from typing import Any, Final
 
+from tenure.rules.bounds import JSON_DEPTH
 from tenure.rules.refusal import Refusal
 
-DEPTH: Final = 32
+DEPTH: Final = JSON_DEPTH
 # Whole numbers that every common reader keeps exactly are within these; larger ones belong into a string.
 _LEAST, _MOST = -(2**63), 2**64 - 1
 _DIGITS: Final = len(str(_MOST))
