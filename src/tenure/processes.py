@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -49,8 +50,9 @@ async def _run(
         if stopping.is_set() and loop.time() - first < SAME_SIGNAL:
             return
         if stopping.is_set():
-            say("ended at once; leases run out by themselves")
-            sys.stderr.flush()
+            with contextlib.suppress(OSError):  # nobody reads it any more
+                say("ended at once; leases run out by themselves")
+                sys.stderr.flush()
             os._exit(INTERRUPTED if number == signal.SIGINT else 128 + number)
         first = loop.time()
         stopping.set()
@@ -66,7 +68,8 @@ async def _run(
     await app.start(only)
     begun()
     await stopping.wait()
-    say("stopping: running handlers are finished or handed over (once more to leave at once)")
+    with contextlib.suppress(OSError):
+        say("stopping: running handlers are finished or handed over (once more to leave at once)")
     await app.stop(stop_timeout)
     return 0
 

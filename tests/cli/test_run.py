@@ -44,6 +44,8 @@ def running(*words: str, **env: str):
         yield process
     finally:
         process.kill()
+        if process.stderr.closed:
+            process.stderr = None
         process.communicate()
 
 
@@ -87,6 +89,19 @@ def test_from_start_to_stop(cli, tasks, number):
     assert "tenure: stopping: running handlers are finished or handed over (once more to leave at once)" in ending
     assert "handed-over tick " in ending
     assert ending.endswith("tenure: stopped; runs: 1 handed over")
+    (run,) = json.loads(cli("runs", "list", "tick", "--json", "--store", "sqlite:///own.db").stdout)[-1:]
+    assert run["attempts"][0]["how"] == "handed-over"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to send")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_r28_it_stops_in_order_although_nobody_reads_its_log_any_more(cli, tasks, form):
+    """The other end of its pipe is gone, as `tee` after Ctrl-C: its run is handed over all the same."""
+    with running("tasks:app", TENURE_LOG_FORMAT=form) as process:
+        read_until(process, "started tick ")
+        process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
     (run,) = json.loads(cli("runs", "list", "tick", "--json", "--store", "sqlite:///own.db").stdout)[-1:]
     assert run["attempts"][0]["how"] == "handed-over"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -24,13 +25,14 @@ class Voice:
         self.form = form
 
     def say(self, text: str, **fields: Any) -> None:
-        """One thing; the fields stand in JSON only."""
-        if self.form == "json":
-            told = {"time": _now(), "level": "info", "logger": "tenure.cli", "message": text, **fields}
-            sys.stderr.write(json.dumps(told) + "\n")
-            sys.stderr.flush()
-        else:
-            say(text)
+        """One thing; the fields stand in JSON only. Whoever listened may be gone: that keeps nothing from its stop."""
+        with contextlib.suppress(OSError):
+            if self.form == "json":
+                told = {"time": _now(), "level": "info", "logger": "tenure.cli", "message": text, **fields}
+                sys.stderr.write(json.dumps(told) + "\n")
+                sys.stderr.flush()
+            else:
+                say(text)
 
 
 def _now() -> str:
