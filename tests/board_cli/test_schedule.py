@@ -22,6 +22,8 @@ def test_b49_add_says_when_and_what_happens_on_clock_changes(triage):
     told = triage.read("schedule", "show", "triage")
     assert (told["expression"], told["tz"], told["overlap"], told["catch_up"]) == (CRON, "Europe/Berlin", "skip", "0ms")
     assert len(told["coming"]["clock_changes"]) == 2
+    shown = triage.type("schedule", "show", "triage").stdout
+    assert ["catch", "up", "none"] in [line.split() for line in shown.splitlines()]
 
 
 def test_b49_preview_trigger_pause_resume_edit_remove(triage):
@@ -87,6 +89,13 @@ def test_b48_todos_are_added_listed_moved_retried_and_cancelled(triage):
     assert triage.type("todo", "watch", todo, code=1).stderr == f"{todo}: cancelled\n"
     listed = triage.read("todo", "list", "--state", "cancelled")["todos"]
     assert [one["id"] for one in listed] == [todo]
+
+
+def test_b41_a_todo_that_nobody_holds_is_taken_on_the_page(triage):
+    """No command claims for a human: what completes or fails says where it is done."""
+    todo = triage.type("todo", "add", "triage", "one").stdout.strip()
+    for step in ("complete", "fail"):
+        assert "Take it on the Board of the web page first." in triage.type("todo", step, todo, code=1).stderr
 
 
 def test_b48_lists_are_read_whole(triage):

@@ -27,7 +27,7 @@ _ASKER: Final = {
     "retrying": "This todo failed and is tried again later: see retry_at. A human may retry it now.",
     "claimed": "This todo is claimed and its lease is live. Release it first.",
     "pending": "This todo is pending already.",
-    "not_claimed": "Nobody holds this todo. Take it first.",
+    "not_claimed": "Nobody holds this todo. Take it on the Board of the web page first.",
 }
 _KEPT: Final = " What you sent is kept for its human to read."
 

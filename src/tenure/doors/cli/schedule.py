@@ -34,7 +34,7 @@ def _plan_options(command: Any) -> Any:
         click.option("--priority", type=click.IntRange(-9, 9), metavar="N", help="-9 to 9."),
         click.option("--queue", metavar="Q", help="Default: the endpoint's first queue."),
         click.option("--payload", metavar="JSON", help="For the worker's program; `-` reads it from stdin."),
-        click.option("--body", metavar="TEXT", help="Markdown, with the same fields; `-` reads it from stdin."),
+        click.option("--body", metavar="TEXT", help="Markdown, shown as written, with the same fields; `-` reads it."),
         click.option("--dst-overlap", metavar="CHOICE", help="first (default), second or both: for double times."),
         click.option("--dst-gap", metavar="CHOICE", help="shift (default), asap or skip: for skipped times."),
         click.option("--tz", metavar="ZONE", help="Zone of the wall clock. Default: UTC."),
@@ -102,13 +102,13 @@ def _show(one: dict[str, Any]) -> None:
     seen = look()
     put(f"{seen.paint(one['name'], 'strong')}  {one['words']}")
     queue = f", queue {one['queue']}" if one["queue"] else ""
-    catch_up = "nothing" if one["catch_up"] == "0ms" else f"up to {one['catch_up']} late"
+    catch_up = "none" if one["catch_up"] == "0ms" else f"up to {one['catch_up']} late"
     facts: list[tuple[str, str | Cell]] = [
         ("endpoint", f"{one['endpoint']}{queue}, priority {one['priority']}"),
         ("expression", f"{one['expression']}, {one['tz']}"),
         ("title", one["title"]),
         ("overlap", one["overlap"]),
-        ("made up for", catch_up),
+        ("catch up", catch_up),
     ]
     if one["paused"]:
         facts.append(("paused", Cell(one["paused"], "warn")))

@@ -132,7 +132,7 @@ def _attempt(one: dict[str, Any]) -> str:
 @click.argument("endpoint", metavar="ENDPOINT")
 @click.argument("title", metavar="TITLE")
 @click.option("--queue", metavar="Q", help="Default: the endpoint's first queue.")
-@click.option("--body", metavar="TEXT", help="Markdown; `-` reads it from stdin.")
+@click.option("--body", metavar="TEXT", help="Markdown, shown as written; `-` reads it from stdin.")
 @click.option("--payload", metavar="JSON", help="For the worker's program; `-` reads it from stdin.")
 @click.option("--priority", type=click.IntRange(-9, 9), metavar="N", help="-9 to 9; a step is worth 10 minutes' wait.")
 @click.option("--not-before", metavar="DUR|TIME", help="Not to be claimed before then.")
