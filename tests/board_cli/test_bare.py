@@ -42,6 +42,14 @@ def test_a_command_of_the_board_names_the_extra(tmp_path, words):
     assert RUN in done.stderr
 
 
+def test_help_names_both_halves(tmp_path):
+    """Jobs and the board are in the first sentence, and reading it needs no extra."""
+    done = python("from tenure.doors.cli import main; sys.exit(main(['--help']))", folder=tmp_path)
+    told = " ".join(done.stdout.split())
+    assert "scheduled jobs that run once" in told
+    assert "a board of todos" in told
+
+
 def test_the_client_names_the_extra(tmp_path):
     """`import tenure.client` too."""
     done = python("import tenure.client", folder=tmp_path)

@@ -64,6 +64,12 @@ def test_b48_an_endpoint_is_named_by_slug_id_or_its_only_name(live):
     assert "Did you mean" in live.type("endpoint", "show", "twim", code=3).stderr
 
 
+def test_a_length_of_time_that_was_just_typed_is_told_as_it_was_typed(live):
+    """30d is not 29d23h as soon as a second has passed."""
+    assert "in 30d" in live.type("endpoint", "vend", "reviewer", "--expires", "30d").stdout
+    assert "in 30d" in live.type("endpoint", "show", "reviewer").stdout
+
+
 def test_b48_json_is_the_boards_body(live):
     """What --json prints is what REST answers, key for key."""
     told = live.read("endpoint", "vend", "reviewer", "--no-save")
@@ -111,6 +117,15 @@ def test_b39_a_friend_asks_is_approved_and_collects(live):
     assert live.read("todo", "list")["todos"][0]["shown"] == "done"
     live.type("friend", "end", asked["id"])
     assert live.read("endpoint", "show", slug)["state"] == "revoked"
+
+
+def test_b39_an_approval_is_vended_on_an_agent_of_the_friend_s_name(live):
+    """Without --agent; a request that is not there is refused as such."""
+    code = live.read("auth", "status")["friend_code"]
+    asked = live.as_("bob").read("friend", "request", code, "--queue", "docs")
+    live.as_("alice").type("friend", "approve", "fr_unknown", code=3)
+    slug = live.read("friend", "approve", asked["id"])["endpoint"]
+    assert live.read("endpoint", "show", slug)["agent"] == "bob"
 
 
 def test_commands_without_a_sign_in_say_so(live):

@@ -72,7 +72,7 @@ def request(remote: Remote, code: str, queues: tuple[str, ...], verbs: tuple[str
 
 @friend.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 4, 130))
 @click.argument("friendship", metavar="FRIENDSHIP")
-@click.option("--agent", metavar="NAME", required=True, help="The agent of yours that it is vended on.")
+@click.option("--agent", metavar="NAME", help="The agent of yours that it is vended on. Default: your friend's name.")
 @click.option("--name", metavar="NAME", help="Of the endpoint. Default: your friend's.")
 @click.option("--queue", "queues", metavar="Q", multiple=True, help="Only this queue of those asked for.")
 @click.option("--verb", "verbs", metavar="V", multiple=True, help="Only this verb of those asked for.")
@@ -82,7 +82,7 @@ def request(remote: Remote, code: str, queues: tuple[str, ...], verbs: tuple[str
 def approve(remote: Remote, friendship: str, **options: Any) -> int:
     """Vend what was asked for, or less. Your friend collects the credential; you never see it."""
     body = {
-        "agent": options["agent"],
+        "agent": options["agent"] or _other(remote, friendship),
         "name": options["name"],
         "queues": list(options["queues"]) or None,
         "verbs": list(options["verbs"]) or None,
@@ -91,6 +91,12 @@ def approve(remote: Remote, friendship: str, **options: Any) -> int:
     }
     said = {key: value for key, value in body.items() if value is not None}
     return _told(remote, remote.send("POST", "friends", friendship, "approve", body=said))
+
+
+def _other(remote: Remote, friendship: str) -> str:
+    """The friend's name; of a request that is not there none is needed, since the board refuses it."""
+    names = {one["id"]: one["other"] for one in remote.get("friends")["friendships"]}
+    return names.get(friendship) or "friend"
 
 
 @friend.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 4, 130))

@@ -171,7 +171,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     context_settings=CONTEXT,
     no_args_is_help=True,
     epilog=exits(0, 1, 2, 3, 4, 5, 130),
-    help="Scheduled jobs held on leases: run once, on one of many instances, and taken over when it dies.",
+    help="Work held on leases: scheduled jobs that run once, on one of many instances; a board of todos for agents.",
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 def cli() -> None:
