@@ -45,6 +45,22 @@ def test_r30_retries_stay_in_the_attempt(job, cluster):
     assert [event.detail["number"] for event in c.heard("retry")] == [1, 2]
 
 
+def test_run_lost_is_false_until_the_attempt_should_stop(job, cluster):
+    """`if run.lost:` asks for the event, not whether there is one."""
+    asked = []
+
+    async def handler(run):
+        asked.append(bool(run.lost))
+        try:
+            await asyncio.sleep(60)
+        finally:
+            asked.append(bool(run.lost))
+
+    c = cluster([job(handler=handler, when="3600s", timeout="5s", lease="3s")])
+    c.advance(60)
+    assert asked == [False, True]
+
+
 def test_r30a_timeout_fails_the_run_when_the_handler_has_ended(job, cluster):
     """At the timeout an async handler is cancelled, and the run is failed, whatever it returns."""
 

@@ -48,6 +48,8 @@ class Signal:
         """Whether the run should stop; from any thread."""
         return self._set.is_set()
 
+    __bool__ = is_set  # whoever writes `if run.lost:` means just that
+
     def set(self) -> None:
         """Tell everybody; from any thread, any number of times."""
         with self._lock:
@@ -231,7 +233,7 @@ class Run:
 
     @property
     def lost(self) -> Any:
-        """The event that is set when this attempt should stop: `is_set()`, and `wait()`, awaited in async handlers."""
+        """The event that is set when this attempt should stop: true then, and has `wait()`, awaited in async handlers."""
         return self._holding.signal
 
     def held(self) -> bool:
