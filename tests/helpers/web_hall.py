@@ -24,10 +24,12 @@ class Site:
         """End the streams that are open, as a server does before it stops; new ones end at once."""
         self.board.notices._loop.call_soon_threadsafe(self._doors.web.state.live.close)
 
-    def own_runs(self, owned):
+    def own_runs(self, owned, titles=None):
         """Give the runs owners, as those of schedules have: `owned(human)` gives the names of their jobs."""
-        sources = self._doors.web.state.sources
-        sources["runs"] = replace(sources["runs"], owned=owned)
+        state = self._doors.web.state
+        state.sources["runs"] = state.live._watches["runs"]._source = replace(
+            state.sources["runs"], owned=owned, titles=titles
+        )
 
     def tell_job(self, name, schedule=None, *, tiny=False, **options):
         """Make a job known in the store of runs, as an instance does when it starts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from tenure.board import endpoints, friends, humans, schedules, signing_in, todo
 from tenure.doors.web import app as web
 from tenure.doors.web.guard import FORM_BYTES
 from tenure.rules.todo_content import NewTodo
+from tenure.stores.contract import Change
 
 OPEN = ("/static/{version}/{name}", "/theme", "/login", "/login/{secret}", "/live/board", "/live/runs/{source}")
 
@@ -246,6 +248,27 @@ def test_runs_of_others_schedules(site, visit):
     assert _ask(alice, "GET", path + "schedule sc_bobs") == _ask(alice, "GET", path + "schedule sc_none")
     assert alice.post("/runs/runs/pause", name="schedule sc_bobs").status_code == 404
     assert bob.post("/runs/runs/pause", name="schedule sc_bobs").status_code == 303
+
+
+def test_b26_an_instance_tells_nobody_how_many_schedules_others_have(site, visit):
+    """It has Alice's and two of Bob's: each is told of their own, and how many runs it backs up is told to neither."""
+    jobs = {"alice": ["schedule sc_1"], "bob": ["schedule sc_2", "schedule sc_3"]}
+
+    async def owned(human):
+        return frozenset(jobs[human.name])
+
+    site.own_runs(owned)
+    for job in itertools.chain(*jobs.values()):
+        site.tell_job(job)
+    now = site.app.ask_now(lambda records: records.now())
+    told = {"host": "web", "pid": 7, "version": "1", "started": now, "seen": now, "offset_ms": 0, "running": []}
+    told |= {"jobs": list(itertools.chain(*jobs.values())), "backups": 7, "reasons": []}
+    change = Change("instance:api-1", 0, json.dumps(told).encode())
+    site.app.ask_now(lambda records: records.store.commit([change]))
+    for name, mine in jobs.items():
+        page = visit(name).get("/runs/runs").text
+        assert "api-1" in page
+        assert re.findall(r'<td class="right">(\d+)</td>', page) == [str(len(mine))]
 
 
 # --- what is shown ----------------------------------------------------------------------------------------

@@ -109,6 +109,26 @@ def test_a_store_of_runs_is_watched(site, listen, monkeypatch):
         assert stream.event() == "changed"
 
 
+def test_b26_changes_of_others_jobs_are_not_told(site, listen, monkeypatch):
+    """Where jobs have owners a stream rings for those of its human alone."""
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(live, "QUIET_SECONDS", 1)
+
+    async def owned(human):
+        return frozenset({f"schedule sc_{human.name}s"})
+
+    site.own_runs(owned)
+    for name in ("alice", "bob"):
+        site.tell_job(f"schedule sc_{name}s", every(60_000))
+    stream = listen(site.session(), "/live/runs/runs")
+    while next(stream.lines) != ": quiet":
+        pass
+    site.app.pause("schedule sc_bobs")
+    assert {line for line in itertools.islice(stream.lines, 4) if line} == {": quiet"}
+    site.app.pause("schedule sc_alices")
+    assert stream.event() == "changed"
+
+
 def test_vendored_files_are_as_they_were_published():
     """Each file of others is the one whose checksum stands beside it."""
     folder = Path(assets.__file__).with_name("static")

@@ -20,7 +20,7 @@ from tenure.board.board import Board
 from tenure.board.notices import Ear
 from tenure.board.refused import Refused
 from tenure.doors.web.guard import refused_page, whose
-from tenure.doors.web.sources import Source
+from tenure.doors.web.sources import Source, Versions
 from tenure.errors import TenureError
 from tenure.rules.refusal import MISSING, Refusal
 from tenure.scheduler.overview import versions
@@ -36,17 +36,31 @@ OVER: Final = "event: over\ndata: 1\n\n"
 MANY: Final = Refusal("rate_limited", "Too many pages are open at once. Close some.", {"retry_after_seconds": 10})
 
 
+class _Ear(Ear):
+    """A human's, which rings when what they may see is not what they saw."""
+
+    def __init__(self, human: Human) -> None:
+        super().__init__()
+        self.human = human
+        self.seen: Versions | None = None
+
+    def see(self, visible: Versions) -> None:
+        if visible != self.seen:
+            self.ring()
+        self.seen = visible
+
+
 class Watch:
-    """Looks at a scheduler's store, as long as anybody wants to know, and rings when something in it has changed."""
+    """Looks at a scheduler's store, as long as anybody wants to know, and rings when what they may see has changed."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._ears = source, set[Ear]()
+        self._source, self._ears = source, set[_Ear]()
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
-    def ear(self) -> Iterator[Ear]:
-        """An ear, as long as the block lasts."""
-        ear = Ear()
+    def ear(self, human: Human) -> Iterator[Ear]:
+        """An ear of this human's, as long as the block lasts."""
+        ear = _Ear(human)
         self._ears.add(ear)
         if self._task is None:
             self._task = asyncio.create_task(self._look(), name="tenure watch")
@@ -63,9 +77,9 @@ class Watch:
         while True:
             with contextlib.suppress(TenureError):
                 found = await self._source.ask(versions)
-                if found != seen:
-                    for ear in tuple(self._ears):
-                        ear.ring()
+                for ear in tuple(self._ears):
+                    if found != seen or ear.seen is None:
+                        ear.see(await self._source.visible(ear.human, found))
                 seen = found
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -97,9 +111,10 @@ class Live:
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _events(self, request: Request, human: Human, key: str | None) -> AsyncIterator[str]:
+        ears = self._board.notices.ear(("board", human.id)) if key is None else self._watches[key].ear(human)
         self._open[human.id] += 1
         try:
-            with self._watches[key].ear() if key is not None else self._board.notices.ear(("board", human.id)) as ear:
+            with ears as ear:
                 # Something may have changed since the page was made, or while the stream was cut.
                 yield f"retry: 1000\n{CHANGED}"
                 while not self._closing.is_set():

@@ -75,6 +75,9 @@ async def store(request: Request) -> Response:
         return await overview(records, jobs), [await _row(records, job) for job in jobs]
 
     seen, rows = await source.ask(ask)
+    if owned is not None:  # how many jobs others have is theirs too (B26)
+        mine = [(one, tuple(job for job in one.jobs if job in owned)) for one in seen.instances]
+        seen = replace(seen, instances=tuple(replace(one, jobs=jobs) for one, jobs in mine))
     coming = sorted(
         Coming(slot.at_ms, job.name, schedule.tz)
         for job in seen.jobs
@@ -92,6 +95,7 @@ async def store(request: Request) -> Response:
         rows=rows,
         coming=coming,
         offsets=offsets,
+        titles=await source.titles_for(request.state.human),
     )
 
 
@@ -157,6 +161,7 @@ async def job_page(request: Request) -> Response:
         "problems": problems,
     }
     live = f"/live/runs/{source.key}"
+    values["title"] = (await source.titles_for(request.state.human)).get(name, name)
     return render(request, "runs/job.html", nav="runs", live=live, source=source, page=page, **values)
 
 
@@ -251,6 +256,7 @@ async def run_page(request: Request) -> Response:
         source=source,
         now=now,
         run=run,
+        title=(await source.titles_for(request.state.human)).get(name, name),
         timeline=timeline.draw(alone),
         legend=timeline.signs(alone),
     )
