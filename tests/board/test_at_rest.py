@@ -104,6 +104,35 @@ def test_b51_each_step_that_counts_has_its_line_in_the_audit(used):
     ]  # fmt: skip
 
 
+def test_b51_each_edit_and_each_action_on_the_board_has_its_line(board):
+    """Whatever a human changes: one line by them, about what they changed, in order."""
+    slug = board.vend().endpoint.slug
+    made = [board.write(todos.create, board.alice, board.read(endpoints.get, board.alice, slug), NewTodo("work"))]
+    made += [board.write(todos.create, board.alice, board.read(endpoints.get, board.alice, slug), NewTodo("more"))]
+    one, two = (created.todo.summary.id for created in made)
+    link = board.write(signing_in.link_for, "alice")
+    session = board.write(signing_in.by_link, link.reveal(), "a browser").human
+    steps = [
+        (endpoints.set_presence, slug, "out"), (endpoints.set_presence, slug, None),
+        (endpoints.set_shift, slug, "TZ=Europe/Berlin Mon-Fri 09:00-18:00"), (endpoints.set_display_name, slug, "x"),
+        (endpoints.set_era, slug, "both"), (endpoints.edit_lease, slug, 900), (humans.new_friend_code,),
+        (todos.board_claim, one), (todos.board_extend, one), (todos.add_note, one, "a note"),
+        (todos.board_release, one), (todos.board_claim, one), (todos.board_fail, one), (todos.retry, one),
+        (todos.cancel, one), (todos.board_claim, two), (todos.board_complete, two),
+        (signing_in.end_session, session.via_id),
+    ]  # fmt: skip
+    before = len(board.read(audit.list_page, board.alice))
+    for case, *args in steps:
+        board.write(case, board.alice, *args)
+    lines = list(reversed(board.read(audit.list_page, board.alice)))[before:]
+    assert [(line.action, line.subject) for line in lines] == [
+        *[("edit", "endpoint")] * 6, ("edit", "human"), ("take", "todo"), ("take", "todo"), ("note", "todo"),
+        ("release", "todo"), ("take", "todo"), ("fail", "todo"), ("retry", "todo"), ("cancel", "todo"),
+        ("take", "todo"), ("complete", "todo"), ("sign_out", "session"),
+    ]  # fmt: skip
+    assert {(line.actor, line.actor_id) for line in lines} == {("human", board.alice.id)}
+
+
 def test_b51_the_audit_is_written_with_what_it_tells_or_not_at_all(board, monkeypatch):
     """A failure after the line takes the line away with the effect."""
     before = dump(board)

@@ -375,8 +375,10 @@ def test_b25_revoke_ends_claims_and_todos(board):
     told = "Its endpoint was revoked."
     assert shown == {done: ("done", None), held: ("dead", told), waiting: ("dead", told)}
     assert hands.see(held).attempts[0].end == "revoked"
-    for case in (todos.cancel, todos.retry, todos.board_claim):
-        assert refused(act, hands, case, waiting).details["state"] == "revoked"
+    for case, *more in ((todos.cancel,), (todos.retry,), (todos.board_claim,), (todos.add_note, "too late")):
+        refusal = refused(act, hands, case, waiting, *more)
+        assert (refusal.code, refusal.details["state"]) == ("conflict", "revoked")
+    assert board.rows(tables.notes) == []
     assert refused(hands.put).details["state"] == "revoked"
 
 

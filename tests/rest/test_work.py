@@ -165,6 +165,25 @@ async def test_b41a_batches_are_answered_item_by_item(rest):
     assert [one["state"] for one in back] == ["pending"] * 3
 
 
+@pytest.mark.parametrize("known_by", ["worker", "lease_token"])
+async def test_b18_a_batch_warns_of_what_else_its_caller_holds(rest, board, known_by):
+    """By its name, or by the claims that it shows: once, beside the items."""
+    endpoint, worker = await rest.vend(default_lease_ttl_seconds=60)
+    for _ in range(2):
+        await rest.put(endpoint)
+    first, other = (await worker.did("claim_next", max=2, worker="w1"))["claims"]
+    held = {"todo_id": first["todo"]["id"], "lease_token": first["lease_token"]}
+    if known_by == "worker":  # and by nothing else
+        held["lease_token"] = "tl_" + "0" * 43
+    named = {"worker": "w1"} if known_by == "worker" else {}
+    assert "warnings" not in await worker.did("heartbeat", items=[held], **named)
+    board.clock.turn(seconds=50)
+    told = await worker.did("heartbeat", items=[held], **named)
+    near = {other["todo"]["id"]} | ({first["todo"]["id"]} if known_by == "worker" else set())
+    assert {one["todo_id"] for one in told["warnings"]} == near
+    assert "warnings" not in await worker.did("heartbeat", items=[{**held, "lease_token": "tl_" + "0" * 43}])
+
+
 async def test_b41a_batches_have_a_limit_and_no_names_inside(rest, refused):
     """Neither 0 nor 101 items; `worker` stands beside the items; verbs without batches take none."""
     _, worker = await rest.vend()
