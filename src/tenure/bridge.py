@@ -71,8 +71,12 @@ class Bridge:
 
     async def owned(self, human: Human) -> frozenset[str]:
         """The jobs that are this human's schedules."""
+        return frozenset(await self.titles(human))
+
+    async def titles(self, human: Human) -> dict[str, str]:
+        """What this human calls each of them."""
         found = await self.board.database.read(schedules.list_all, self.board, human)
-        return frozenset(job_name(one.id) for one in found)
+        return {job_name(one.id): one.name for one in found}
 
     async def steer(self, human: Human, job: str, word: str) -> None:
         """Pause, resume or trigger the schedule behind a job, as its human: on the board, which every server heeds."""

@@ -172,3 +172,21 @@ def test_a_store_that_is_away(site, alice):
     site.app.ask = away
     assert "the store can't be reached" in told(alice.get("/"))
     assert alice.get("/runs/runs").status_code == 503
+
+
+def test_a_schedule_is_called_by_its_own_name(site, store, alice):
+    """Not by the id that its job has; and what starts it is a command of schedules."""
+
+    async def titles(human):
+        return {"schedule sc_1": "nightly-triage"}
+
+    site.own_runs(None, titles)
+    store.jobs["schedule sc_1"] = site.tell_job("schedule sc_1", every(3_600_000))
+    page = alice.get("/runs/runs/job?name=schedule sc_1")
+    assert "<h1>nightly-triage</h1>" in page.text
+    assert "tenure schedule trigger nightly-triage" in told(page)
+    slot = store.now() // 3_600_000 * 3_600_000
+    store.ran("schedule sc_1", slot, "api-1", ("ValueError", "no", ""))
+    for path in ("/runs/runs", "/", f"/runs/runs/run?name=schedule sc_1&slot={slot}"):
+        page = alice.get(path)
+        assert "nightly-triage" in told(page), path

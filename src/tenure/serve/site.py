@@ -44,7 +44,9 @@ class Site:
 
         self.board, self.bridge, self.draining = board, bridge, False
         if bridge is not None:
-            sources = [Source("schedules", "Schedules of this board", bridge.app, bridge.owned, bridge.steer), *sources]
+            title = "Schedules of this board"
+            own = Source("schedules", title, bridge.app, bridge.owned, bridge.steer, bridge.titles)
+            sources = [own, *sources]
         public = urlsplit(board.settings.public_url)
         origins = [f"{public.scheme}://{public.netloc}"]
         if public.port is not None:  # this machine's own browser may call it by another of its names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
@@ -29,6 +30,7 @@ class Store(NamedTuple):
     source: Source
     seen: Overview | None
     trouble: str
+    titles: Mapping[str, str] = {}
 
 
 async def page(request: Request) -> Response:
@@ -71,7 +73,7 @@ async def _store(request: Request, source: Source) -> Store:
         return await overview(records, [job for job in await records.jobs() if owned is None or job.name in owned])
 
     try:
-        return Store(source, await source.ask(ask), "")
+        return Store(source, await source.ask(ask), "", await source.titles_for(request.state.human))
     except TenureError as error:
         return Store(source, None, str(error))
 
