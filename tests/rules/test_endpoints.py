@@ -130,6 +130,12 @@ def test_b20_a_slug_is_never_shaped_like_an_id(name):
     assert not re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", slug)
 
 
+def test_b20_a_slug_keeps_letters_of_other_alphabets_where_ours_has_them():
+    """Accents go, and a letter is not lost for them."""
+    assert rules.slug("Über größe", "k7x2") == "uber-grosse-k7x2"
+    assert rules.slug("部署", "k7x2") == "endpoint-k7x2"
+
+
 @given(st.sampled_from(["active", "expired", "revoked"]), st.none() | st.integers(0, 100), st.integers(0, 100))
 def test_b24_an_endpoint_has_expired_the_moment_its_time_comes(stored, expires, now):
     """At the very millisecond, not when the reaper gets there; what was revoked stays revoked."""

@@ -7,6 +7,7 @@ what a call asks for beyond the cap is the one thing that is clamped (B8). Must 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -186,7 +187,8 @@ def label(value: object, field: str, limit: int = NAME_CHARS) -> str | Refusal:
 
 def slug(name: str, ending: str) -> str:
     """The slug of a name: its letters and digits, and four characters at the end, which no id's last group has."""
-    base = _BASE.sub("-", name.lower()).strip("-")[:_BASE_CHARS].rstrip("-")
+    plain = "".join(one for one in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(one))
+    base = _BASE.sub("-", plain).strip("-")[:_BASE_CHARS].rstrip("-")
     return f"{base or 'endpoint'}-{ending}"
 
 

@@ -233,7 +233,7 @@ class Run:
 
     @property
     def lost(self) -> Any:
-        """The event that is set when this attempt should stop: true then, with a `wait()`, awaited in async handlers."""
+        """The event that is set when this attempt should stop: true then; `wait()` is awaited in async handlers."""
         return self._holding.signal
 
     def held(self) -> bool:
