@@ -77,7 +77,9 @@ def test_b52_another_address_needs_a_password(quiet_desk):
 def test_work_fails_gives_back_and_says_why(desk):
     """Exit 0 completes, 75 gives back, others fail with their code; the exit code of work says so."""
     desk.run("endpoint", "vend", "w")
-    script = desk.script("job.sh", 'case "$TENURE_TODO_TITLE" in back) exit 75;; bad) exit 9;; esac')
+    script = desk.script(
+        "job.sh", 'case "$TENURE_TODO_TITLE" in back) exit 75;; bad) echo "no disk" >&2; exit 9;; esac'
+    )
     ids = {title: desk.run("todo", "add", "w", title).stdout.strip() for title in ("good", "bad", "back")}
     assert desk.run("work", "w", "--max", "3", "--", script, code=1).stdout == ""
     shown = {title: desk.read("todo", "show", todo)["todo"] for title, todo in ids.items()}
@@ -86,7 +88,7 @@ def test_work_fails_gives_back_and_says_why(desk):
         "bad": "retrying",
         "back": "pending",
     }
-    assert shown["bad"]["attempts"][0]["reason"] == "./job.sh ended with exit 9"
+    assert shown["bad"]["attempts"][0]["reason"] == "./job.sh ended with exit 9: no disk"
     assert (shown["back"]["failures"], shown["bad"]["failures"]) == (0, 1)
 
 

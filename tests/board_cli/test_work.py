@@ -1,7 +1,10 @@
 """`tenure work` against a board that a test plays."""
 
+import json
+
 import httpx2
 import pytest
+from click.testing import CliRunner
 
 from tenure.client import AsyncBoard, Unreachable
 from tenure.doors.cli.work import Bench
@@ -50,3 +53,68 @@ async def test_a_worker_does_not_wait_for_a_board_that_never_was_there(claims, i
     """At the start, and where an end was asked for with --idle-exit, it is an error."""
     with pytest.raises(Unreachable, match="can't be reached"):
         await Played(*claims).work("true", idle_seconds=idle_seconds)
+
+
+def sh(line):
+    return ("sh", "-c", line)
+
+
+async def test_a_command_that_takes_too_long_is_stopped_and_its_todo_fails(capsys):
+    """It gets SIGTERM, and what it said last stands in the reason."""
+    played = Played(ONE)
+    line = "trap 'echo stopped >&2; exit 0' TERM; echo half way >&2; sleep 600 & wait"
+    assert await played.work(*sh(line), limit_ms=300) == 1
+    ((_, body),) = [one for one in played.asked if one[0] == "fail"]
+    assert json.loads(body)["reason"].startswith("sh ran into the timeout of 300ms")
+    assert not [one for one in played.asked if one[0] == "complete"]
+    assert "ran into the timeout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("echo no such branch >&2; echo >&2; exit 3", "sh ended with exit 3: no such branch"),
+        ("exit 3", "sh ended with exit 3"),
+        (r"printf '\033[31mred\033[0m' >&2; kill -9 $$", "sh ended with signal SIGKILL: "),
+        ("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "sh ended with exit 1: " + 300 * "x"),
+    ],
+    ids=["a line", "nothing", "colours", "much"],
+)
+async def test_the_last_line_of_stderr_is_in_the_reason(line, reason, capfd):
+    """Why it failed is with the todo, not only in the worker's log, which has it whole."""
+    played = Played(ONE)
+    assert await played.work(*sh(line)) == 1
+    ((_, body),) = [one for one in played.asked if one[0] == "fail"]
+    told = json.loads(body)["reason"]
+    assert told.startswith(reason)
+    assert len(told) <= len(reason) + 40
+    assert "\x1b" not in told
+    if "branch" in line:
+        assert "no such branch\n" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["reviewer", "--tiemout", "3", "--", "true"], "--tiemout"),
+        (["--tiemout", "3", "reviewer", "--", "true"], "--tiemout"),
+        (["reviewer", "--tiemout", "true"], "--tiemout"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(words, option):
+    """It is not taken for the command."""
+    from tenure.doors.cli.root import cli
+
+    result = CliRunner().invoke(cli, ["work", *words])
+    assert result.exit_code == 2
+    assert f"no such option '{option}'" in result.stderr.lower()
+
+
+def test_a_credential_that_opens_nothing_any_more_says_so(live):
+    """Revoked elsewhere: exit 4, and where a new one comes from."""
+    live.type("endpoint", "vend", "reviewer")
+    kept = live.read("endpoint", "rotate", "reviewer", "--no-save")
+    refused = live.type("work", "reviewer", "--idle-exit", "0", "--", "true", code=4)
+    assert "revoked, expired or rotated" in refused.stderr
+    live._patch.setenv("TENURE_ENDPOINT_CREDENTIAL", kept["credential"])
+    live.type("work", "reviewer", "--idle-exit", "0", "--", "true", code=5)

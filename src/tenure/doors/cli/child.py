@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from tenure.doors.cli.wording import clean
 from tenure.rules.bounds import JSON_BYTES
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # How long a command has after SIGTERM before it is killed.
 GRACE_SECONDS: Final = 10.0
 _CHUNK: Final = 65_536
+_END_BYTES: Final = 4_096
+_SAID_CHARS: Final = 300
 
 
 class Child:
@@ -27,6 +30,13 @@ class Child:
     def __init__(self, command: Sequence[str], task: Task) -> None:
         self.command, self.task = command, task
         self.result: Any = None
+        self._end = b""
+
+    @property
+    def said(self) -> str:
+        """The last line of its stderr that is not blank, so far."""
+        lines = clean(self._end.decode(errors="replace").rstrip()).split("\n")
+        return lines[-1].strip()[-_SAID_CHARS:]
 
     async def run(self) -> int:
         """Run it to its end; returns the exit code, negative for a signal. Cancelled, it is stopped first."""
@@ -34,11 +44,12 @@ class Child:
             *self.command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **self._environment()},
             start_new_session=True,  # Ctrl-C reaches us alone, and a stop reaches all that it started
         )
         try:
-            await asyncio.gather(self._feed(process), self._hear(process))
+            await asyncio.gather(self._feed(process), self._hear(process), self._overhear(process))
             return await process.wait()
         finally:
             if process.returncode is None:
@@ -80,6 +91,15 @@ class Child:
             if len(line) > JSON_BYTES:
                 line, whole = b"", False
         self._read(line if whole else b"")
+
+    async def _overhear(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on what it says on stderr, and remember the end of it."""
+        stderr = process.stderr
+        assert stderr is not None  # noqa: S101 - it is a pipe
+        while chunk := await stderr.read(_CHUNK):
+            sys.stderr.buffer.write(chunk)
+            sys.stderr.buffer.flush()
+            self._end = (self._end + chunk)[-_END_BYTES:]
 
     def _read(self, line: bytes) -> None:
         with contextlib.suppress(ValueError, RecursionError):

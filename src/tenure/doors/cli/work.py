@@ -17,6 +17,7 @@ from tenure.doors.cli.access import length
 from tenure.doors.cli.child import Child
 from tenure.doors.cli.output import say
 from tenure.doors.cli.texts import CONTEXT, exits
+from tenure.rules.instant import span_words
 
 if TYPE_CHECKING:
     from tenure.client import AsyncBoard, Task
@@ -24,7 +25,20 @@ if TYPE_CHECKING:
 NOTHING, LOST = 5, 3
 
 
+class Worker(click.Command):
+    """A command whose last words are another command's, options and all; its own options must be known ones."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else list(args)
+        rest = super().parse_args(ctx, args)
+        for word in (ctx.params["endpoint"], ctx.params["command"][0]):
+            if word.startswith("-") and word in own:
+                raise click.NoSuchOption(word, ctx=ctx)
+        return rest
+
+
 @click.command(
+    cls=Worker,
     context_settings={**CONTEXT, "ignore_unknown_options": True},
     epilog=exits(
         0, 1, 2, 3, 4, 5, 130,
@@ -36,6 +50,7 @@ NOTHING, LOST = 5, 3
 @click.option("--queue", "queues", metavar="Q", multiple=True, help="Only todos of this queue; may be repeated.")
 @click.option("--max", "most", metavar="N", type=click.IntRange(min=1), help="Stop after so many todos.")
 @click.option("--idle-exit", metavar="DUR", help="Stop when there was nothing to do for so long; 0: at once.")
+@click.option("--timeout", metavar="DUR", help="Stop COMMAND and fail the todo when it takes longer.")
 @click.option("--worker", metavar="LABEL", help="A name for this worker, shown beside its claims.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 def work(
@@ -44,6 +59,7 @@ def work(
     queues: tuple[str, ...],
     most: int | None,
     idle_exit: str | None,
+    timeout: str | None,
     worker: str | None,
     command: tuple[str, ...],
 ) -> int:
@@ -51,10 +67,12 @@ def work(
 
     COMMAND reads the todo as JSON on stdin, and finds TENURE_TODO_ID, TENURE_TODO_TITLE, TENURE_TODO_QUEUE,
     TENURE_TODO_ATTEMPT, TENURE_LEASE_TOKEN and TENURE_LEASE_EXPIRES in its environment. Exit 0 completes the todo, and
-    the last line of stdout that is JSON becomes the result; 75 gives it back; any other code fails it. When the lease
-    is lost COMMAND gets SIGTERM, and SIGKILL ten seconds later. Ctrl-C once lets it end, twice gives the todo back.
+    the last line of stdout that is JSON becomes the result; 75 gives it back; any other code fails it, with the last
+    line of stderr in the reason. When the lease is lost, or --timeout has passed, COMMAND gets SIGTERM, and SIGKILL ten
+    seconds later. Ctrl-C once lets it end, twice gives the todo back. A board that went away is waited for, unless
+    --idle-exit asks for an end. When `tenure work` itself is killed (SIGKILL), COMMAND goes on.
     """
-    from tenure.client import AsyncBoard
+    from tenure.client import AsyncBoard, Refused
     from tenure.errors import ConfigError
 
     if shutil.which(command[0]) is None:
@@ -65,12 +83,19 @@ def work(
         say(f"tenure: there is no credential for {endpoint} at {url}. {_WHENCE}")
         return 4
     idle_seconds = None if idle_exit is None else length("idle-exit", idle_exit) / 1000
+    limit_ms = None if timeout is None else length("timeout", timeout)
 
     async def all_of_it() -> int:
         async with AsyncBoard(url, credential=credential, worker=worker or _label()) as board:
-            return await Bench(board, command).work(queues, most, idle_seconds)
+            return await Bench(board, command, limit_ms).work(queues, most, idle_seconds)
 
-    return asyncio.run(all_of_it())
+    try:
+        return asyncio.run(all_of_it())
+    except Refused as error:
+        if error.status != 401:
+            raise
+        say(f"tenure: the credential of {endpoint} opens nothing: revoked, expired or rotated since. {_WHENCE}")
+        return 4
 
 
 _WHENCE = "Vend it here (tenure endpoint vend), or set TENURE_ENDPOINT_CREDENTIAL."
@@ -85,8 +110,8 @@ def _label() -> str:
 class Bench:
     """Where the todos are worked on, one at a time; hears the signals that stop it."""
 
-    def __init__(self, board: AsyncBoard, command: Sequence[str]) -> None:
-        self.board, self.command = board, command
+    def __init__(self, board: AsyncBoard, command: Sequence[str], limit_ms: int | None = None) -> None:
+        self.board, self.command, self.limit_ms = board, command, limit_ms
         self.stopping = self.busy = False
         self.done = self.failed = self.lost = self.taken = 0
 
@@ -145,9 +170,13 @@ class Bench:
         say(f"{task.id} claimed (attempt {task.attempt}, lease {task.lease.ttl_seconds}s): {task.title}")
         async with task:
             child = Child(self.command, task)
-            code = await child.run()
+            code = await self._within(child)
             took = f"in {time.monotonic() - begun:.1f}s"
-            if code == 0:
+            if code is None:
+                reason = f"ran into the timeout of {span_words(self.limit_ms or 0)}"
+                await self._failed(task, reason, child.said)
+                say(f"{task.id} failed {took}: {reason}")
+            elif code == 0:
                 await task.complete(child.result)
                 self.done += 1
                 say(f"{task.id} done {took}")
@@ -157,9 +186,23 @@ class Bench:
                 say(f"{task.id} given back {took}")
             else:
                 reason = f"exit {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
-                await task.fail(f"{self.command[0]} ended with {reason}")
-                self.failed += 1
+                await self._failed(task, f"ended with {reason}", child.said)
                 say(f"{task.id} failed {took}: {reason}")
         if task.lost is not None:
             self.lost += 1
             say(f"{task.lost} Its command was stopped.")
+
+    async def _within(self, child: Child) -> int | None:
+        """Run the command; its exit code, None when it took too long and was stopped."""
+        limit = asyncio.timeout(None if self.limit_ms is None else self.limit_ms / 1000)
+        try:
+            async with limit:
+                return await child.run()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return None
+
+    async def _failed(self, task: Task, reason: str, said: str) -> None:
+        await task.fail(f"{self.command[0]} {reason}" + (f": {said}" if said else ""))
+        self.failed += 1
