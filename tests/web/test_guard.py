@@ -9,8 +9,9 @@ import re
 import pytest
 
 from tenure.board import endpoints, friends, humans, schedules, signing_in, todos, tokens, webhooks
+from tenure.doors.web import account
 from tenure.doors.web import app as web
-from tenure.doors.web.guard import FORM_BYTES
+from tenure.doors.web.guard import FORM_BYTES, POLICY
 from tenure.rules.todo_content import NewTodo
 from tenure.stores.contract import Change
 
@@ -67,6 +68,19 @@ def test_b51_whatever_a_sign_in_link_answers_names_it_to_nobody(site, stranger):
     answers.append(stranger.post(path, csrf=csrf))
     assert [answer.status_code for answer in answers] == [200, 200, 405, 403, 403, 303]
     assert {answer.headers["referrer-policy"] for answer in answers} == {"no-referrer"}
+
+
+def test_b51_a_page_that_breaks_carries_the_headers_too(stranger, monkeypatch):
+    """500, with all that stands on other answers."""
+
+    def broken(request):
+        raise RuntimeError("no page")
+
+    monkeypatch.setattr(account, "before_sign_in", broken)
+    answer = stranger.get("/login/x")
+    assert (answer.status_code, answer.headers["referrer-policy"]) == (500, "no-referrer")
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-store"
 
 
 def test_no_inline_script_or_style(site, alice):

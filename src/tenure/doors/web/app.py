@@ -16,7 +16,7 @@ from tenure.board.board import Board
 from tenure.board.refused import Refused
 from tenure.doors.web import account, assets, endpoints, friends, home, lanes, runs, schedules, todo, vend
 from tenure.doors.web.forms import text
-from tenure.doors.web.guard import Headers, fields, inner, refused_page, whose
+from tenure.doors.web.guard import Headers, fields, inner, protect, refused_page, whose
 from tenure.doors.web.live import Live
 from tenure.doors.web.rendering import THEMES
 from tenure.doors.web.sources import Source
@@ -98,4 +98,5 @@ async def _broken(request: Request, error: Exception) -> Response:
     log.error("the page %s failed", request.url.path, exc_info=error)
     response = refused_page(request, Refusal("unavailable", "This page is broken: a fault of ours. It is in the log."))
     response.status_code = 500
+    protect(request.scope, response.headers)  # it is answered outside of what does so for all others
     return response

@@ -62,15 +62,19 @@ class Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if "/login/" in scope["path"]:  # the address holds a secret: no other page is told of it
-                    headers["Referrer-Policy"] = "no-referrer"
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
+                protect(scope, MutableHeaders(scope=message))
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+def protect(scope: Scope, headers: MutableHeaders) -> None:
+    """Put on what every answer carries."""
+    if "/login/" in scope["path"]:  # the address holds a secret: no other page is told of it
+        headers["Referrer-Policy"] = "no-referrer"
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    headers.setdefault("Cache-Control", "no-store")
 
 
 # --- sessions ---------------------------------------------------------------------------------------------
