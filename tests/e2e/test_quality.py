@@ -71,6 +71,16 @@ def test_no_page_is_wider_than_its_window(site, windows, width):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
 
 
+def test_a_picture_over_time_begins_at_its_newest_end(site, windows):
+    """On a phone the timeline scrolls, and its right end is what is seen."""
+    page = windows(viewport={"width": 390, "height": 800}).enter().go(fill(site).paths["job"])
+    seen = page.evaluate(
+        "(e => [e.scrollWidth > e.clientWidth, Math.round(e.getBoundingClientRect().right"
+        " - e.firstElementChild.getBoundingClientRect().right)])(document.querySelector('[aria-label=Timeline]'))"
+    )
+    assert seen == [True, 0]
+
+
 def test_keys_reach_pages_and_rows(site, windows):
     """`g b` goes to the Board, `j` and Enter open the first todo, `?` shows the list of keys, `t` turns the theme."""
     fill(site)
