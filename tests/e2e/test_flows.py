@@ -251,5 +251,6 @@ def test_b25_revoke_is_seen_at_once(site, windows):
     expect(watching.locator("#dot")).to_have_attribute("data-state", "live")
     page = one.go(f"/endpoints/{made.endpoint.slug}")
     expect(page.locator("main")).to_contain_text("1 open claims are closed")
-    page.get_by_role("button", name="Revoke reviewer").click()
+    page.get_by_text("Revoke it").click()
+    page.get_by_role("button", name="Revoke reviewer for good").click()
     expect(watching.locator(".lane", has_text="Dead letters")).to_contain_text("held")

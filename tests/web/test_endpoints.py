@@ -234,6 +234,8 @@ def test_b25_revoke_names_what_it_hits(site, alice):
     """The page says how many claims and todos end with it; afterwards the endpoint can be read."""
     slug = site.board.write(endpoints.vend, site.board.alice, name="reviewer").endpoint.slug
     assert "0 open claims are closed, and 0 live todos become dead letters" in alice.get(f"/endpoints/{slug}").text
+    page = alice.get(f"/endpoints/{slug}").text
+    assert re.search(r"<details><summary>Revoke it</summary><form[^>]*/revoke", page), "a second step comes before it"
     assert alice.post(f"/endpoints/{slug}/revoke").status_code == 303
     assert "was revoked" in alice.get(f"/endpoints/{slug}").text
     assert alice.post(f"/endpoints/{slug}/revoke").status_code == 409
