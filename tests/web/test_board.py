@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -51,6 +52,37 @@ def test_b45_lanes_show_where_todos_stand(desk, alice):
     assert "Nothing was finished yet." in page
     assert "ready one" not in alice.get("/board?queue=other").text
     assert "ready one" in alice.get(f"/board?endpoint={desk.endpoint.slug}").text
+
+
+def test_the_ready_lane_is_in_the_order_of_claims_and_a_todo_is_added_above_it(desk, alice):
+    """What a worker gets next stands first: by priority, then by age."""
+    desk.put("second")
+    desk.put("urgent", priority=5)
+    page = alice.get("/board").text
+    assert re.findall(r'class="card-link title"[^>]*>([^<]+)<', page) == ["urgent", "Review change 552", "second"]
+    assert page.index("Add a todo") < page.index('aria-label="Ready"')
+
+
+def test_the_reason_of_an_attempt_before_is_not_said_of_the_one_that_runs(desk, alice):
+    """It stands with its attempt; above it is told while the todo waits for its retry, as the last one's."""
+    board = desk.site.board
+    board.write(claims.fail, desk.worker, [shapes.Failing(desk.id, desk.claim(), "the linter crashed")])
+    assert "<dt>last reason</dt><dd>the linter crashed</dd>" in alice.get(f"/todos/{desk.id}").text
+    board.write(todos.retry, board.alice, desk.id)
+    desk.claim()
+    page = alice.get(f"/todos/{desk.id}").text
+    assert "reason</dt>" not in page
+    assert page.count("the linter crashed") == 1
+
+
+def test_activity_says_which_todo_was_cancelled_or_released(desk, alice):
+    """By its title, and with the reason if there is one."""
+    desk.claim()
+    alice.post(f"/todos/{desk.id}/release")
+    alice.post(f"/todos/{desk.id}/cancel", cancel_reason="not needed")
+    page = html.unescape(alice.get("/activity").text)
+    told = re.findall(r'<td class="wrap">("Review change 552".*?)</td>', page)
+    assert told[:2] == ['"Review change 552": not needed', '"Review change 552"']
 
 
 def test_depth_is_a_page_of_its_own(desk, alice):

@@ -5,6 +5,7 @@ Each locks the endpoint against its end, then the todo, then its open claim; dec
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -106,7 +107,7 @@ def add_note(
     )
     tx.execute(sa.insert(tables.notes).values(todo=todo_id, **note._asdict()))
     if isinstance(caller, Human):
-        audit.write(tx, human, caller, "note", ("todo", todo_id), "", now)
+        audit.write(tx, human, caller, "note", ("todo", todo_id), _named(tx, todo_id), now)
     tx.notify("board", human)
     return note
 
@@ -166,10 +167,17 @@ def _decide(
         message = "A live todo of that endpoint has the same idempotency_key. Cancel or complete it first."
         raise Refused(conflict(message, "idempotency_key")) from None
     action = type(command).__name__.lower()
-    audit.write(tx, human.id, human, action, ("todo", todo.id), summary, now)
+    audit.write(tx, human.id, human, action, ("todo", todo.id), _named(tx, todo.id, summary), now)
     tell(tx, changes, human.id)
     tx.notify("board", human.id)
     return decision
+
+
+def _named(tx: Tx, todo_id: str, summary: str = "") -> str:
+    """What the audit says of an action: which todo it was of, and what more there is to tell."""
+    title = tx.execute(sa.select(tables.todos.c.title).where(tables.todos.c.id == todo_id)).scalar_one()
+    told = json.dumps(title, ensure_ascii=False)
+    return f"{told}: {summary}" if summary else told
 
 
 def _is_same_key(error: sa.exc.IntegrityError) -> bool:

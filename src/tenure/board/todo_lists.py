@@ -60,8 +60,13 @@ def list_page(
     filters: Filters = Filters(),  # noqa: B008 - a value
     cursor: str | None = None,
     limit: int | None = None,
+    *,
+    in_turn: bool = False,
 ) -> Page:
-    """Todos, newest first: all of a human's endpoints, or of the worker's own one (B33)."""
+    """Todos, newest first: all of a human's endpoints, or of the worker's own one (B33).
+
+    in_turn: those that are claimed first come first instead; there is no second page then.
+    """
     if isinstance(caller, Worker):
         verb(caller, "list_todos")
     limit = bounds.LIST_DEFAULT if limit is None else limit
@@ -70,16 +75,17 @@ def list_page(
     now = tx.now()
     rules, values = _where(caller, filters, cursor, now)
     brief = ", ".join("''" if name == "body" else "NULL" if name == "payload" else f"todos.{name}" for name in CONTENT)
+    order = "todos.order_ms, todos.id" if in_turn else "todos.id DESC"
     statement = (
         f"SELECT {TODO_COLUMNS}, {brief}, todos.created, {_HELD} {_FROM}"
-        f" WHERE {' AND '.join(rules)} ORDER BY todos.id DESC LIMIT :limit"
+        f" WHERE {' AND '.join(rules)} ORDER BY {order} LIMIT :limit"
     )
     rows = tx.all(
         sa.text(statement),
         {**values, "now": now, "limit": limit + 1} if ":now" in statement else {**values, "limit": limit + 1},
     )
     items = tuple(_summary(row, now) for row in rows[:limit])
-    return Page(items, items[-1].id if len(rows) > limit else None, now)
+    return Page(items, items[-1].id if len(rows) > limit and not in_turn else None, now)
 
 
 def counts(tx: Tx, board: Board, human: Human) -> list[Lane]:

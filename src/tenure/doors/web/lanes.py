@@ -37,7 +37,7 @@ FIELDS: Final = ("title", "body", "payload", "priority", "queue", "not_before", 
 
 
 class Lane(NamedTuple):
-    """One lane: how many there are, since when the oldest is there, and the newest of them."""
+    """One lane: how many there are, since when the oldest is there, and the newest of them; of the ready the next."""
 
     title: str
     empty: str
@@ -100,7 +100,8 @@ def _lanes(tx: Tx, board: Board, human: Human, chosen: Endpoint | None, queue: s
     found = []
     for title, empty, states, shown in LANES:
         where = Filters(endpoint_id=chosen.id if chosen else None, queue=queue, states=states)
-        page = todos.list_page(tx, board, human, where, limit=4 * SHOWN if title == "Ready" else SHOWN)
+        ready = title == "Ready"
+        page = todos.list_page(tx, board, human, where, limit=4 * SHOWN if ready else SHOWN, in_turn=ready)
         cards = tuple(one for one in page.items if one.shown in shown)[:SHOWN]
         here = [one for one in counted if one.shown in shown and not queue]  # which are not counted by queue
         oldest = min((one.oldest for one in here if one.oldest is not None), default=None)
