@@ -45,6 +45,7 @@ def test_adr_0043_cli_the_range_is_the_servers_to_refuse(live, typed):
     """59 s and 24 h 1 s are refused by the board, with exit 1 and its sentence; the value stays."""
     live.type("endpoint", "vend", "reviewer", "--lease-ttl", "45m")
     refused = live.type("endpoint", "edit", "reviewer", "--lease-ttl", typed, code=1)
+    assert refused.stderr.startswith("tenure: --lease-ttl must be 1m to 24h: ")
     assert "from 60 to 86400" in refused.stderr
     assert live.read("endpoint", "show", "reviewer")["default_lease_ttl_seconds"] == 2700
 
@@ -62,6 +63,44 @@ def test_b48_an_endpoint_is_named_by_slug_id_or_its_only_name(live):
     live.type("endpoint", "revoke", first["slug"])
     assert live.read("endpoint", "show", "twin")["id"] == second["id"]
     assert "Did you mean" in live.type("endpoint", "show", "twim", code=3).stderr
+
+
+def test_a_second_endpoint_of_a_name_is_vended_with_a_warning(live):
+    """By its name it is found no more; of an ended one nothing is said."""
+    assert "warning" not in live.type("endpoint", "vend", "twin").stderr
+    assert "another active endpoint has the name twin" in live.type("endpoint", "vend", "twin").stderr
+    for one in live.read("endpoint", "list")["endpoints"]:
+        live.type("endpoint", "revoke", one["slug"])
+    assert "warning" not in live.type("endpoint", "vend", "twin").stderr
+
+
+def test_b25_revoking_tells_how_many_todos_died(live):
+    """Those of this moment, not what was dead or done before; and what moves them."""
+    live.type("endpoint", "vend", "reviewer")
+    assert "died" not in live.type("endpoint", "revoke", "reviewer").stderr
+    live.type("endpoint", "vend", "reviewer")
+    for title in ("one", "two", "three"):
+        todo = live.type("todo", "add", "reviewer", title).stdout.strip()
+    live.type("todo", "cancel", todo)
+    said = live.type("endpoint", "revoke", "reviewer").stderr
+    assert "2 todos died with it" in said
+    assert "tenure todo move" in said
+
+
+def test_b25_rotating_tells_what_becomes_of_the_one_before(live):
+    """It ends now, unless --overlap keeps it."""
+    live.type("endpoint", "vend", "reviewer")
+    assert "The one before has ended" in live.type("endpoint", "rotate", "reviewer").stderr
+    assert "The one before ends in 1h." in live.type("endpoint", "rotate", "reviewer", "--overlap", "1h").stderr
+
+
+def test_b39_what_is_no_friend_code_is_refused_here(live):
+    """Only what has the shape of one is asked for; small letters are as good."""
+    assert "is no friend code" in live.type("friend", "request", "foo", "--queue", "docs", code=2).stderr
+    code = live.read("auth", "status")["friend_code"]
+    asked = live.as_("bob").read("friend", "request", code.lower(), "--queue", "docs")
+    told = live.as_("alice").type("friend", "approve", asked["id"])
+    assert "your friend has 7d to collect it" in told.stderr
 
 
 def test_a_length_of_time_that_was_just_typed_is_told_as_it_was_typed(live):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -13,6 +15,7 @@ from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
 from tenure.doors.cli.remote import Remote, ago, board_options, expiry, only_name, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
 from tenure.doors.cli.webhook import webhook
+from tenure.rules.bounds import LIST_LIMIT
 
 HEADS: Final = ("ENDPOINT", "NAME", "STATE", "QUEUES", "LEASE", "PRESENCE", "EXPIRES", "SEEN")
 _STATES: Final = {"active": "good", "expired": "warn", "revoked": "bad"}
@@ -131,7 +134,13 @@ def vend(remote: Remote, name: str, *, no_save: bool, **options: Any) -> int:
         "default_lease_ttl_seconds": lease_seconds(options["lease_ttl"]),
         "expires_at": expiry(options["expires"]),
     }
-    return _handed_out(remote, remote.create("endpoints", body=body), keep=not no_save)
+    with lease_refusals():
+        told = remote.create("endpoints", body=body)
+    code = _handed_out(remote, told, keep=not no_save)
+    known = remote.get("endpoints")["endpoints"]
+    if sum(one["name"] == told["endpoint"]["name"] and one["state"] == "active" for one in known) > 1:
+        say(f"warning: another active endpoint has the name {name}; name this one by its slug.")
+    return code
 
 
 def _handed_out(remote: Remote, told: dict[str, Any], *, keep: bool) -> int:
@@ -173,7 +182,8 @@ def edit(remote: Remote, name: str, lease_ttl: str | None, label: str | None, mc
     slug = find(remote, name)
     told: Any = None
     if lease_ttl is not None:
-        told = remote.send("PATCH", "endpoints", slug, body={"default_lease_ttl_seconds": seconds})
+        with lease_refusals():
+            told = remote.send("PATCH", "endpoints", slug, body={"default_lease_ttl_seconds": seconds})
     if label is not None:
         told = remote.send("PUT", "endpoints", slug, "name", body={"name": label})
     if mcp_era is not None:
@@ -197,11 +207,17 @@ def _changed(remote: Remote, told: dict[str, Any]) -> int:
 @click.option("--no-save", is_flag=True, help="Don't keep the new credential here.")
 @with_board
 def rotate(remote: Remote, name: str, overlap: str, no_save: bool) -> int:
-    """Give it a new credential, which is shown this once."""
+    """Give it a new credential, which is shown this once. The old one ends now, or after --overlap."""
     slug = find(remote, name)
     seconds = whole_seconds("overlap", overlap)
     told = remote.send("POST", "endpoints", slug, "rotate", body={"overlap_seconds": seconds})
-    return _handed_out(remote, told, keep=not no_save)
+    code = _handed_out(remote, told, keep=not no_save)
+    say(
+        f"The one before ends in {overlap}."
+        if seconds
+        else "The one before has ended; --overlap 1h would have kept it."
+    )
+    return code
 
 
 @endpoint.command(context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 4, 130))
@@ -212,6 +228,11 @@ def revoke(remote: Remote, name: str) -> int:
     slug = find(remote, name)
     told = remote.send("POST", "endpoints", slug, "revoke")
     keeping.drop_credential(remote.url, told["slug"])
+    dead = remote.get("todos", endpoint=slug, state="dead", limit=LIST_LIMIT)
+    count = sum(one["ended_at"] == told["ended_at"] for one in dead["todos"])
+    if count:
+        more = "at least " if dead["next_cursor"] else ""
+        say(f"{more}{count} todos died with it: tenure todo move TODO ENDPOINT puts one elsewhere.")
     return _changed(remote, told)
 
 
@@ -246,6 +267,19 @@ def find(remote: Remote, name: str) -> str:
 def lease_seconds(text: str | None) -> int | None:
     """A default lease that was typed; None for `default` and for nothing. The range is the board's to refuse."""
     return None if text in (None, "default") else whole_seconds("lease-ttl", text)
+
+
+@contextmanager
+def lease_refusals() -> Iterator[None]:
+    """What the board refuses of a default lease, led by the option that it was typed as."""
+    from tenure.client import Refused
+
+    try:
+        yield
+    except Refused as error:
+        if "default_lease_ttl_seconds" not in str(error):
+            raise
+        raise Refused(error.status, error.code, f"--lease-ttl must be 1m to 24h: {error}", error.details) from None
 
 
 def whole_seconds(field: str, text: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
 from tenure.doors.cli import keeping
-from tenure.doors.cli.endpoint import lease_seconds
+from tenure.doors.cli.endpoint import lease_refusals, lease_seconds
 from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
 from tenure.doors.cli.remote import Remote, ago, board_options, expiry, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
@@ -64,8 +65,11 @@ def _row(one: dict[str, Any]) -> tuple[str | Cell, ...]:
 @with_board
 def request(remote: Remote, code: str, queues: tuple[str, ...], verbs: tuple[str, ...], reason: str | None) -> int:
     """Ask the human who shows this friend code for an endpoint. An unknown code is answered like a known one."""
+    from tenure.errors import ConfigError
     from tenure.rules.endpoints import DRAIN
 
+    if not re.fullmatch(r"[0-9A-Z]{4}(-[0-9A-Z]{4}){3}", code.strip().upper()):
+        raise ConfigError("CODE", code, "is no friend code.", "Your friend finds it with: tenure auth status")
     body = {"code": code, "queues": list(queues), "verbs": list(verbs or DRAIN), "reason": reason}
     return _told(remote, remote.create("friends", body=body))
 
@@ -90,7 +94,9 @@ def approve(remote: Remote, friendship: str, **options: Any) -> int:
         "expires_at": expiry(options["expires"]),
     }
     said = {key: value for key, value in body.items() if value is not None}
-    return _told(remote, remote.send("POST", "friends", friendship, "approve", body=said))
+    with lease_refusals():
+        told = remote.send("POST", "friends", friendship, "approve", body=said)
+    return _told(remote, told)
 
 
 def _other(remote: Remote, friendship: str) -> str:
@@ -143,5 +149,6 @@ def _told(remote: Remote, one: dict[str, Any]) -> int:
         return 0
     put(f"{one['id']}: {one['state']}" + (f", endpoint {one['endpoint']}" if one["endpoint"] else ""))
     if one["state"] == "approved" and one["collect_until_at"]:
-        say(f"to be collected until {ago(one['collect_until_at'])}: tenure friend collect {one['id']}")
+        left = ago(one["collect_until_at"]).removeprefix("in ")
+        say(f"your friend has {left} to collect it: tenure friend collect {one['id']}")
     return 0
