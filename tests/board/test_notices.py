@@ -17,11 +17,11 @@ async def until(true, seconds):
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.servers
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
 @pytest.mark.parametrize("lost", [BOTH, (ANSWERS,)], ids=["both ways", "answers"])
 def test_b25_a_connection_that_is_swallowed_is_deaf_within_the_silence(board, lost):
     """No error tells of it: the server finds it out by itself, says so once, and hears again when it can."""
-    if not board.database.postgres:
-        pytest.skip("SQLite's one server hears itself")
     proxy = Proxy(target_of(board.database.url))
     database = Database(through(proxy, board.database.url))
     asyncio.run(_swallowed(board, proxy, lost, Notices(database)))
