@@ -101,7 +101,10 @@ class Bridge:
         """Bring the instance's jobs to what the board says now."""
         found = {one.id: one for one in await self.board.database.read(schedules.everyones)}
         for schedule_id in self._known.keys() - found.keys():
-            await self.app.drop_job(job_name(schedule_id))
+            name = job_name(schedule_id)
+            await self.app.drop_job(name)
+            # Its runs stay, and whoever lists jobs is told that it rests, not that its instances are gone.
+            await self.app.ask(lambda records, name=name: records.pause(name))
             del self._known[schedule_id]
         for one in found.values():
             if self._known.get(one.id) != one.revision:
