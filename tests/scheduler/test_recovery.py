@@ -250,6 +250,20 @@ def test_case_r44_a_run_long_dead_is_shown_and_ends(job, cluster):
     assert c.ended("tick")[0].status == "interrupted"
 
 
+def test_r37_the_log_tells_of_a_pause_once(job, cluster, caplog):
+    """Not at each slot that it leaves out, which listeners still hear of; and once more after it was resumed."""
+    caplog.set_level("INFO", "tenure")
+    c = cluster([job("tick", "10s")], 1)
+    records = Records(c.store)
+    for _ in range(2):
+        c.advance(20)
+        c.loop.run_until_complete(records.pause("tick"))
+        c.advance(60)
+        c.loop.run_until_complete(records.resume("tick"))
+    assert len(c.heard("skip", "tick")) > 6
+    assert sum("paused" in line for line in caplog.messages) == 2
+
+
 def test_r37_pause_holds_for_all_and_resume_catches_one_up(job, cluster, log):
     """Paused for five slots: five marks as one, nothing runs; resumed: at most one is caught up."""
     c = cluster([job(when="10s")])

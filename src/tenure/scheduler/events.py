@@ -193,6 +193,7 @@ class Events:
         self.recent: deque[Event] = deque(maxlen=200)
         self._deliver = deliver
         self._listeners: list[tuple[str, Listener]] = []
+        self._paused: set[str] = set()
 
     def on(self, name: str, listener: Listener) -> Callable[[], None]:
         """Hear events of this name, or of all by `*`. Returns how to stop."""
@@ -205,7 +206,7 @@ class Events:
         self.counts[event.job, event.name] += 1
         self.recent.append(event)
         level = logging.WARNING if event.name in _WARNINGS else logging.INFO
-        if event.name in _QUIET:
+        if event.name in _QUIET or self._paused_still(event):
             level = logging.DEBUG
         if log.isEnabledFor(level):
             run = {"job": event.job, "slot": event.slot, "attempt": event.attempt, "runner": event.runner}
@@ -214,6 +215,13 @@ class Events:
         for name, listener in tuple(self._listeners):
             if name in ("*", event.name):
                 self._deliver(lambda listener=listener: _hear(listener, event))  # type: ignore[misc]
+
+    def _paused_still(self, event: Event) -> bool:
+        """Whether this is one more slot of a pause that the log has told of."""
+        paused = event.name == "skip" and event.detail.get("why") == "paused"
+        told = event.job in self._paused
+        (self._paused.add if paused else self._paused.discard)(event.job)
+        return paused and told
 
 
 def _hear(listener: Listener, event: Event) -> None:
