@@ -1,10 +1,14 @@
 """`tenure db --database`: a board's tables planned, made, checked, and copied while they are used."""
 
+import os
 import sqlite3
+import stat
 
 import pytest
 from click.testing import CliRunner
 
+from tenure.board.database import Database
+from tenure.board.upgrade import upgrade_in
 from tenure.doors.cli.root import cli as root
 
 
@@ -40,6 +44,23 @@ def test_b50_no_file_is_made_by_looking(typed, tmp_path):
     for command in ("plan", "check"):
         typed("db", command, "--database", f"sqlite:///{tmp_path}/none.db", code=3)
     assert not (tmp_path / "none.db").exists()
+
+
+def test_b50_a_board_s_file_and_its_copies_are_their_owner_s_alone(typed, tmp_path):
+    """Todos and digests of credentials stand in it: nobody else of the machine reads them, in the log neither."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    old = os.umask(0o022)
+    try:
+        database = Database(url)
+        database.writing(upgrade_in)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("a.db*")}
+        database.shut()
+        typed("db", "backup", str(tmp_path / "b.db"), "--database", url)
+    finally:
+        os.umask(old)
+    assert {"a.db", "a.db-wal"} <= set(modes)
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE((tmp_path / "b.db").stat().st_mode) == 0o600
 
 
 def test_a_backup_is_whole_while_it_is_written_to(typed, tmp_path):

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from tenure.board.secrets import make_private
 from tenure.errors import ConfigError, NotFound, StoreError
 
 PAGES = 2_000  # copied between two looks of the writers: 8 MiB
@@ -21,6 +22,7 @@ def backup(source: Path, target: Path, progress: Callable[[int, int], None] = la
         raise NotFound(f"there is no file {source}, so there is nothing to back up.")
     if target.exists():
         raise ConfigError("FILE", str(target), "is there already, and a backup overwrites nothing.", "Name another.")
+    make_private(target)
     try:
         with (
             contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as original,

@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import QueuePool
 
 from tenure.board.refused import Refused
+from tenure.board.secrets import make_private
 from tenure.board.together import Together
 from tenure.errors import ConfigError, MissingExtra
 from tenure.rules.refusal import Refusal
@@ -275,6 +276,7 @@ def _engine(url: str) -> sa.Engine:
             hide_parameters=True,  # what was sent stands in no error, and so in no log
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         )
+        sa.event.listen(engine, "do_connect", _make_private)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
     try:
@@ -296,6 +298,11 @@ def _engine(url: str) -> sa.Engine:
         )
     except ModuleNotFoundError:
         raise MissingExtra("postgresql://", "postgres") from None
+
+
+def _make_private(_dialect: object, _record: object, words: Sequence[Any], _options: object) -> None:
+    if words[0] != ":memory:":
+        make_private(words[0])
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -6,8 +6,10 @@ is known without asking the database. At rest there is only the SHA-256 of the w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import os
 import re
 import secrets
 import zlib
@@ -127,6 +129,10 @@ def new_key() -> str:
 
 
 def _private(path: str, flags: int) -> int:
-    import os
-
     return os.open(path, flags, 0o600)
+
+
+def make_private(path: str | Path) -> None:
+    """Make the file that SQLite is about to make, for its owner alone; one that is there stays as it is."""
+    with contextlib.suppress(OSError):  # SQLite says it better
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
