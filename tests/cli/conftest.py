@@ -26,6 +26,7 @@ def own_folder(tmp_path, monkeypatch):
         ours = name.startswith("TENURE_") and not name.startswith("TENURE_TEST_")  # those name the suite's servers
         if ours or name in ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))  # nor whom this machine's user is signed in as
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from tenure import Tenure
+from tenure.doors.cli import keeping
 from tenure.doors.cli.checks import Seen, _instances, _jobs, _reachable
 from tenure.doors.cli.instance import _row
 from tenure.rules.schedule import every
@@ -167,3 +170,35 @@ def test_clocks_and_slowness():
     assert _reachable("x", seen(offset_ms=1_500.0)).status == "warn"
     assert _reachable("x", seen(latency_ms=900.0)).status == "warn"
     assert _reachable("x", seen()).says == "x, answers in 1.0 ms, its clock is 0ms behind ours"
+
+
+class FewWords(BaseHTTPRequestHandler):
+    """A board that knows one token."""
+
+    def do_GET(self):
+        known = (self.path, self.headers["authorization"]) == ("/api/v1/me", "Bearer good")
+        body = b'{"name": "alice"}' if known else b"{}"
+        self.send_response(200 if known else 401)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_): ...
+
+
+def test_the_board_that_this_user_asks(cli, kept):
+    """Whether it answers, and as whom they are signed in; nothing of it for those who use none."""
+    assert not {"board", "signed in"} & lines(cli("doctor")).keys()
+    with HTTPServer(("127.0.0.1", 0), FewWords) as server:
+        url = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keeping.keep_token(url, "good", "alice")
+        found = lines(cli("doctor"))
+        assert (found["board"], found["signed in"]) == ([f"ok: answers at {url}"], ["ok: as alice"])
+        keeping.keep_token(url, "revoked", "alice")
+        found = lines(cli("doctor"))
+        assert found["signed in"] == ["warn: the token that is kept opens nothing any more."]
+        server.shutdown()
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert lines(result)["board"][0].startswith(f"warn: {url} does not answer as a board: ")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import platform
 import stat
 import statistics
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from tenure.doors.cli import keeping
 from tenure.doors.cli.access import not_made, store_file
 from tenure.errors import ConfigError, StoreError, TenureError
 from tenure.rules.instant import iso, span_words
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
 
 AGAIN: Final = "See what it says; then run tenure doctor again."
 READS: Final = 5
+BOARD_SECONDS: Final = 5
 # Beyond these a store is slow for leases of 30 s, and a clock is wrong enough to be told of (R32).
 SLOW_MS: Final = 500
 OFFSET_MS: Final = 1_000
@@ -117,6 +123,39 @@ def store(find: Callable[[], Tenure]) -> Iterator[Check]:
     yield Check("schema", "warn" if seen.warnings else "ok", " ".join(seen.warnings) or "as this version needs it")
     yield from _instances(seen)
     yield from _jobs(seen)
+
+
+def board() -> Iterator[Check]:
+    """The board that this user's command line asks, and as whom; nothing where they use none."""
+    try:
+        if not (keeping.read() or os.environ.get("TENURE_URL")):
+            return
+        url = keeping.server()
+        token = keeping.token(url)
+    except ConfigError as error:
+        yield Check("board", "fail", str(error), AGAIN)
+        return
+    request = urllib.request.Request(f"{url}/api/v1/me", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=BOARD_SECONDS) as answer:  # noqa: S310 - the user's own address
+            name, status = json.load(answer)["name"], 200
+    except urllib.error.HTTPError as error:
+        name, status = "", error.code
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+        why = getattr(error, "reason", error)
+        yield Check(
+            "board", "warn", f"{url} does not answer as a board: {why}.", "Start it: tenure board; or set TENURE_URL."
+        )
+        return
+    if status not in (200, 401):
+        yield Check("board", "warn", f"{url} answers with HTTP status {status}.", "Look at the server's log.")
+        return
+    yield Check("board", "ok", f"answers at {url}")
+    if status == 200:
+        yield Check("signed in", "ok", f"as {name}")
+    else:
+        says = "nobody is." if token is None else "the token that is kept opens nothing any more."
+        yield Check("signed in", "warn", says, f"Run: tenure auth login {url}")
 
 
 def _application(app: Tenure) -> Iterator[Check]:

@@ -23,10 +23,13 @@ STYLES: Final = {"ok": "good", "warn": "warn", "fail": "bad"}
 )
 @with_store
 def doctor(access: Access) -> int:
-    """Check this machine, the store, its instances and jobs: one line each, with what to do."""
+    """Check this machine, the store, its instances and jobs, and the board that this user is signed in to.
+
+    One line each, with what to do.
+    """
     from tenure.doors.cli import checks
 
-    found = [*checks.machine(), *checks.store(access.application)]
+    found = [*checks.machine(), *checks.store(access.application), *checks.board()]
     failed = [one for one in found if one.status == "fail"]
     if access.as_json:
         told = [{"name": one.name, "status": one.status, "says": one.says, "fix": one.fix or None} for one in found]
