@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from tenure.client import AsyncBoard, Board, LeaseLost, Refused, Unreachable, calls
+from tenure.errors import ConfigError
 
 AT = "2026-12-01T00:00:00Z"
 TODO = {"id": "td_1", "title": "one", "body": "", "payload": {"n": 1}, "queue": "inbox"}
@@ -235,6 +236,25 @@ async def test_patience_ends(played):
     async with AsyncBoard(transport=httpx2.MockTransport(played), credential="c", patience_seconds=0.5) as board:
         with pytest.raises(Unreachable, match="tenure board"):
             await board.claim_next()
+
+
+@pytest.mark.parametrize("client", [Board, AsyncBoard])
+@pytest.mark.parametrize("url", ["127.0.0.1:8420", "board.example.com", "ftp://board.example.com", ""])
+def test_what_is_no_address_is_refused_at_once(client, url):
+    """Not at the first call, and with what to write instead."""
+    with pytest.raises(ConfigError, match=r"is no address of a board\. Write http://"):
+        client(url)
+
+
+@pytest.mark.parametrize("seconds", ["5", [5]])
+def test_a_wait_that_is_no_number_is_refused(played, seconds):
+    """In a sentence, before anything is sent."""
+    with (
+        Board(transport=httpx2.MockTransport(played), credential="c") as board,
+        pytest.raises(ConfigError, match="wait_seconds"),
+    ):
+        board.claim_next(wait_seconds=seconds)
+    assert not played.asked
 
 
 @pytest.mark.parametrize(("status", "times"), [(429, 2), (503, 1), (500, 1), (409, 1)])

@@ -32,7 +32,7 @@ class AsyncBoard(Verbs):
         patience_seconds: float = calls.PATIENCE_SECONDS,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url, self.worker, self.patience_seconds = url.rstrip("/"), worker, patience_seconds
+        self.url, self.worker, self.patience_seconds = calls.address(url), worker, patience_seconds
         self.answered = False  # by the board itself, since this was last set
         secret = credential or token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}

@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx2
 
 from tenure.client.answers import Refused, Unreachable
+from tenure.errors import ConfigError
 
 # Answers that say "later": too many calls, and a server or its database that is not there at the moment.
 LATER: Final = (429, 502, 503, 504)
@@ -57,8 +58,17 @@ def create(path: str, body: Any) -> Call:
 def verb(name: str, arguments: Mapping[str, Any]) -> Call:
     """A worker's verb on `/work/v1`; absent arguments are left out."""
     body = {key: value for key, value in arguments.items() if value is not None}
-    seconds = TIMEOUT_SECONDS + body.get("wait_seconds", 0)
-    return Call("POST", f"/work/v1/{name}", body, again=True, timeout_seconds=seconds)
+    wait = body.get("wait_seconds", 0)
+    if not isinstance(wait, (int, float)):
+        raise ConfigError("wait_seconds", wait, "is no number of seconds; write 5.")
+    return Call("POST", f"/work/v1/{name}", body, again=True, timeout_seconds=TIMEOUT_SECONDS + wait)
+
+
+def address(url: str) -> str:
+    """A board's address as it was given. Raises ConfigError for what is none."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError("url", url, "is no address of a board.", f"Write http://{url.rpartition('://')[2]}")
+    return url.rstrip("/")
 
 
 def request_id() -> str:

@@ -33,7 +33,7 @@ class Board(Verbs):
         patience_seconds: float = calls.PATIENCE_SECONDS,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        self.url, self.worker, self.patience_seconds = url.rstrip("/"), worker, patience_seconds
+        self.url, self.worker, self.patience_seconds = calls.address(url), worker, patience_seconds
         secret = credential or token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._http = httpx2.Client(base_url=self.url, headers=headers, transport=transport, trust_env=False)
