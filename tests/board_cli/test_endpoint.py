@@ -167,6 +167,14 @@ def test_b39_an_approval_is_vended_on_an_agent_of_the_friend_s_name(live):
     assert live.read("endpoint", "show", slug)["agent"] == "bob"
 
 
+def test_a_sign_in_link_is_for_a_browser(live):
+    """Given to `auth login` it is refused with what to do, and is not shown again."""
+    link = f"{live.url}/login/tenure_link_{'x' * 49}"
+    refused = live.type("auth", "login", link, code=2)
+    assert f"tenure auth login {live.url}" in refused.stderr
+    assert "tenure_link_" not in refused.stderr
+
+
 def test_commands_without_a_sign_in_say_so(live):
     """Exit 4, and the command that signs in."""
     live._patch.delenv("TENURE_TOKEN")

@@ -50,6 +50,7 @@ def test_b52_the_first_start_prints_a_link_and_signs_the_command_line_in(desk):
     assert desk.read("auth", "status")["name"] == "alice"
     desk.stop()
     assert not any("/login/" in line for line in desk.printed)
+    assert f"sign in  tenure human link alice --url {desk.url}" in "".join(desk.printed)
 
 
 def test_b51_the_log_of_a_board_holds_no_secret(desk):

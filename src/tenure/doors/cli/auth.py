@@ -33,6 +33,10 @@ def login(url: str | None, with_token: bool) -> int:
     from tenure.errors import ConfigError
 
     url = (url or keeping.server()).rstrip("/")
+    base, login, _ = url.partition("/login/")
+    if login:
+        hint = f"Open it in a browser, make a token under Settings, and run: tenure auth login {base}"
+        raise ConfigError("URL", f"{base}/login/…", "is a sign-in link, which signs a browser in, once.", hint)
     if "://" not in url:
         raise ConfigError("URL", url, "is no address of a board.", f"Write http://{url}")
     stdin = sys.stdin

@@ -119,4 +119,18 @@ def _told(opened: Opened, url: str, database: str, host: str, *, browse: bool) -
 
             with contextlib.suppress(webbrowser.Error):
                 webbrowser.open(link)
+    else:
+        put(f"sign in  {_link_command(opened.board, url, database if kind == 'sqlite' else '')}     makes a link")
     sys.stdout.flush()
+
+
+def _link_command(board: Board, url: str, database: str) -> str:
+    """What makes a sign-in link for this board: its database where that is not the usual one."""
+    from tenure.board import humans
+    from tenure.board.opening import DEFAULT_URL
+
+    people = board.database.reading(humans.list_all, board)
+    words = ["tenure human link", people[0].name if len(people) == 1 else "NAME"]
+    words += [f"--database {database}"] if database not in ("", DEFAULT_URL) else []
+    words += [f"--url {url}"] if url != keeping.DEFAULT_URL else []
+    return " ".join(words)
