@@ -19,7 +19,7 @@ def about(ms: int) -> str:
         return f"{ms // SECOND}s"
     for size, part in ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND)):
         if ms >= size:
-            return span_words((ms + part // 2) // part * part)
+            return span_words(ms // part * part)
     return span_words(ms)
 
 

@@ -165,10 +165,13 @@ def expiry(text: str | None) -> str | None:
 
 
 def ago(text: str) -> str:
-    """An instant of the board's, as people read it on this machine's clock."""
+    """An instant of the board's, as people read it on this machine's clock: 30d is no 29d23h a second later."""
     import time
 
-    from tenure.rules.instant import instant
+    from tenure.rules.instant import HOUR, MINUTE, SECOND, instant
     from tenure.rules.times import away
 
-    return away(instant(text, 0), time.time_ns() // 1_000_000)
+    now = time.time_ns() // 1_000_000
+    far = instant(text, 0) - now
+    unit = MINUTE if abs(far) >= HOUR - SECOND else SECOND if abs(far) >= MINUTE - SECOND else 1
+    return away(now + round(far / unit) * unit, now)
