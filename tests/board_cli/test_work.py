@@ -60,7 +60,7 @@ def sh(line):
 
 
 async def test_a_command_that_takes_too_long_is_stopped_and_its_todo_fails(capsys):
-    """It gets SIGTERM, and what it said last stands in the reason."""
+    """It gets SIGTERM, and the reason names the limit."""
     played = Played(ONE)
     line = "trap 'echo stopped >&2; exit 0' TERM; echo half way >&2; sleep 600 & wait"
     assert await played.work(*sh(line), limit_ms=300) == 1
