@@ -101,10 +101,7 @@ class Bridge:
         """Bring the instance's jobs to what the board says now."""
         found = {one.id: one for one in await self.board.database.read(schedules.everyones)}
         for schedule_id in self._known.keys() - found.keys():
-            name = job_name(schedule_id)
-            await self.app.drop_job(name)
-            # Its runs stay, and whoever lists jobs is told that it rests, not that its instances are gone.
-            await self.app.ask(lambda records, name=name: records.pause(name))
+            await self._drop(job_name(schedule_id))
             del self._known[schedule_id]
         for one in found.values():
             if self._known.get(one.id) != one.revision:
@@ -129,6 +126,11 @@ class Bridge:
                 self._made_up[job, run.slot] = None
         while len(self._made_up) > REMEMBERED:
             self._made_up.pop(next(iter(self._made_up)))
+
+    async def _drop(self, name: str) -> None:
+        """Its runs stay; and whoever lists jobs is told that it rests, not that its instances are gone."""
+        await self.app.drop_job(name)
+        await self.app.ask(lambda records: records.pause(name))
 
     async def _put(self, one: Schedule) -> None:
         def handler(run: Run) -> None:
