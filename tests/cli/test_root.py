@@ -14,15 +14,14 @@ from tenure.doors.cli.root import cli as root
 
 def tree() -> list[list[str]]:
     """All commands, groups left out."""
-    found = []
     context = click.Context(root)
-    for name in COMMANDS:
-        command = root.get_command(context, name)
-        if isinstance(command, click.Group):
-            found += [[name, one] for one in command.commands]
-        else:
-            found.append([name])
-    return found
+
+    def below(command: click.Command, *words: str) -> list[list[str]]:
+        if not isinstance(command, click.Group):
+            return [list(words)]
+        return [path for name, one in command.commands.items() for path in below(one, *words, name)]
+
+    return [path for name in COMMANDS for path in below(root.get_command(context, name), name)]
 
 
 EXIT_CODES = {
@@ -44,8 +43,35 @@ EXIT_CODES = {
     "db plan": {0, 1, 2, 5, 130},
     "db upgrade": {0, 1, 2, 5, 130},
     "db check": {0, 1, 2, 3, 5, 130},
+    "db backup": {0, 1, 2, 3, 130},
     "doctor": {0, 1, 2, 3, 130},
     "prove": {0, 1, 2, 130},
+    "board": {0, 1, 2, 130},
+    "auth login": {0, 1, 2, 4, 130},
+    "auth logout": {0, 2, 5, 130},
+    "auth status": {0, 1, 2, 4, 130},
+    "auth token": {0, 2, 4, 130},
+    "endpoint connect": {0, 1, 2, 3},
+    "work": {0, 1, 2, 3, 4, 5, 130},
+    "mcp": {0, 1, 2, 4, 130},
+    **{f"human {one}": {0, 1, 2, 3, 130} for one in ("list", "add", "link", "password")},
+    **{
+        words: {0, 1, 2, 4, 130}
+        for words in ("endpoint list", "endpoint vend", "schedule preview", "friend list", "friend request")
+    },
+    **{
+        f"{noun} {one}": {0, 1, 2, 3, 4, 130}
+        for noun, steps in {
+            "endpoint": ("show", "edit", "rotate", "revoke", "presence", "shift"),
+            "endpoint webhook": ("list", "add", "rotate", "delete"),
+            "todo": ("list", "show", "add", "cancel", "retry", "release", "complete", "fail", "move"),
+            "schedule": ("list", "show", "add", "edit", "pause", "resume", "remove"),
+            "friend": ("approve", "decline", "collect", "end"),
+        }.items()
+        for one in steps
+    },
+    "todo watch": {0, 1, 2, 3, 4, 5, 130},
+    "schedule trigger": {0, 1, 2, 3, 4, 5, 130},
 }
 
 
@@ -66,11 +92,11 @@ def test_help_tells_exit_codes(cli, words, flag):
     assert codes == EXIT_CODES[" ".join(words)]
 
 
-# They ask no store.
-STORELESS = ("explain", "demo", "prove")
+# They ask a store; the board's ask a server, and explain, demo and prove neither.
+STORE = ("run", "job", "runs", "instance", "db", "doctor")
 
 
-@pytest.mark.parametrize("words", [words for words in tree() if words[0] not in STORELESS], ids=" ".join)
+@pytest.mark.parametrize("words", [words for words in tree() if words[0] in STORE], ids=" ".join)
 def test_every_store_command_has_the_common_options(cli, words):
     """--store, --app and --json stand on every command that uses a store."""
     told = cli(*words, "--help").stdout
@@ -138,7 +164,7 @@ def test_nothing_typed_gives_help(cli):
 
 def test_a_fault_of_our_own_is_one_line(cli, monkeypatch):
     """An exception that nobody expected is one line too; the traceback comes when asked for."""
-    monkeypatch.setattr("tenure.rules.schedule.cron", None)
+    monkeypatch.setattr("tenure.rules.plans.cron", None)
     result = cli("explain", "* * * * *")
     assert result.exit_code == 1
     assert result.stderr.startswith("tenure: this is a fault of Tenure's own: TypeError: ")
@@ -149,7 +175,7 @@ def test_the_traceback_when_asked_for(monkeypatch):
     """TENURE_DEBUG=1 shows where it was."""
     from click.testing import CliRunner
 
-    monkeypatch.setattr("tenure.rules.schedule.cron", None)
+    monkeypatch.setattr("tenure.rules.plans.cron", None)
     result = CliRunner().invoke(root, ["explain", "* * * * *"], env={"TENURE_DEBUG": "1"})
     assert "Traceback (most recent call last)" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("tenure: this is a fault")
@@ -161,7 +187,7 @@ def test_interrupted(cli, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tenure.rules.schedule.cron", interrupt)
+    monkeypatch.setattr("tenure.rules.plans.cron", interrupt)
     result = cli("explain", "* * * * *")
     assert (result.exit_code, result.stderr) == (130, "\ntenure: interrupted\n")
 
