@@ -72,7 +72,7 @@ async def test_b49_edits_pauses_and_removals_reach_a_running_server(open_board):
         await until(lambda: board.rows("SELECT * FROM todos WHERE title = 'other'"))
         await board.database.write(schedules.remove, board, board.alice, "ticks")
         await until(lambda: not bridge.app.jobs and not bridge._known)
-        (left,) = await bridge.app.ask(lambda records: records.jobs())
+        left = await bridge.app.ask(lambda records: records.job(job))
         assert left.paused is not None
     finally:
         await bridge.stop()

@@ -114,7 +114,8 @@ async def test_b42_every_edit_heeds_if_match_after_reach_and_state(rest, refused
     """PUT, rotation, revocation and schedules too: a stale or weak tag changes nothing, the right one does."""
     endpoint, _ = await rest.vend()
     plan = {"name": "nightly", "expression": "0 0 * * *", "title": "x"}
-    schedule = await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/schedules", plan)
+    lasting, _ = await rest.vend()  # the first is revoked below, and with it the schedules that it had
+    schedule = await rest.alice.told("POST", f"/api/v1/endpoints/{lasting['id']}/schedules", plan)
     calls = {
         "PUT name": {"name": "y"},
         "PUT presence": {"presence": "out"},
