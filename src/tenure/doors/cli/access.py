@@ -19,7 +19,7 @@ T = TypeVar("T")
 Command = Callable[..., Any]
 
 
-def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     """Keep an option's value for the command below, so that it may stand before or after the command's name."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
@@ -33,13 +33,13 @@ def store_options(command: Command, *, hidden: bool = False) -> Command:
     """--store, --app and --json, on a group or a command."""
     for option in (
         click.option(
-            "--json", is_flag=True, expose_value=False, callback=_kept("json"), hidden=hidden, help="Data as JSON."
+            "--json", is_flag=True, expose_value=False, callback=kept("json"), hidden=hidden, help="Data as JSON."
         ),
         click.option(
             "--app",
             metavar="MODULE:OBJECT",
             expose_value=False,
-            callback=_kept("app"),
+            callback=kept("app"),
             hidden=hidden,
             help="The application, and with it its store.  [env: TENURE_APP]",
         ),
@@ -47,7 +47,7 @@ def store_options(command: Command, *, hidden: bool = False) -> Command:
             "--store",
             metavar="URL",
             expose_value=False,
-            callback=_kept("store"),
+            callback=kept("store"),
             hidden=hidden,
             help="The store, whatever the application says.  [env: TENURE_STORE, where the application names none; "
             "default: sqlite:///tenure.db]",

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import click
 
 from tenure.doors.cli import keeping
+from tenure.doors.cli.access import kept
 
 if TYPE_CHECKING:
     from tenure.client import Board
@@ -20,24 +21,16 @@ SIGN_IN: Final = 4
 PATIENCE_SECONDS: Final = 5.0
 
 
-def _kept(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value is not None and value is not False:
-            ctx.meta[f"tenure.{name}"] = value
-
-    return keep
-
-
 def board_options(command: Command) -> Command:
     """--url and --json, on a group or a command."""
     command = click.option(
-        "--json", is_flag=True, expose_value=False, callback=_kept("json"), help="The board's answer as JSON."
+        "--json", is_flag=True, expose_value=False, callback=kept("json"), help="The board's answer as JSON."
     )(command)
     return click.option(
         "--url",
         metavar="URL",
         expose_value=False,
-        callback=_kept("url"),
+        callback=kept("url"),
         help=f"The board's address.  [env: TENURE_URL; default: the one signed in to, else {keeping.DEFAULT_URL}]",
     )(command)
 
