@@ -2,10 +2,11 @@
 
 import pytest
 import sqlalchemy as sa
+from board_hall import found, open_hall
 from board_worker import Hands
 from deep_board import deepen
 
-from tenure.board import claims, reaper, todo_rows
+from tenure.board import claims, database, reaper, todo_rows
 from tenure.board.shapes import Beat, Next
 
 DEAD = 200_000
@@ -64,6 +65,43 @@ def test_b14_the_reaper_reads_open_claims_alone(deep):
         told = plan(board, text, {"now": 1, "limit": 10})
         assert "Seq Scan on todos" not in told, told
         assert index in told or "Seq Scan on claims" in told, told
+
+
+@pytest.mark.parametrize("empty_url", ["postgres"], indirect=True)
+def test_b14_plans_kept_from_when_the_board_was_small_walk_no_table(empty_url, monkeypatch):
+    """The plan that a connection keeps is made while a table is small: of todos and claims none is read whole."""
+    found(empty_url)
+    monkeypatch.setattr(database, "THREADS", 1)  # and so one connection
+    board = open_hall(empty_url)
+    hands = Hands(board, board.vend())
+    for _ in range(8):  # PostgreSQL keeps a plan from the sixth time on, and we prepare from the fourth
+        for _ in range(2):
+            hands.put()
+        beats = [Beat(one.todo.summary.id, one.lease.token.reveal()) for one in hands.next(max=2).granted]
+        board.write(claims.heartbeat, hands.worker, beats)
+        board.write(claims.complete, hands.worker, [claims.Completion(one.todo_id, one.lease_token) for one in beats])
+    plans = kept_plans(board, ("claims", "todos"))
+    board.database.shut()
+    assert len(plans) >= 4
+    for told in plans:
+        assert "Seq Scan on todos" not in told, told
+        assert "Seq Scan on claims" not in told, told
+
+
+def kept_plans(board, tables):
+    """The plans of the statements that the board's one connection has prepared and that name these tables."""
+    with board.database.engine.connect() as connection:
+        connection.exec_driver_sql("SET plan_cache_mode = force_generic_plan")
+        prepared = connection.exec_driver_sql(
+            "SELECT name, statement, cardinality(parameter_types) AS many FROM pg_prepared_statements"
+        ).all()
+        return [
+            "\n".join(
+                row[0] for row in connection.exec_driver_sql(f"EXPLAIN EXECUTE {name}({', '.join(['NULL'] * many)})")
+            )
+            for name, statement, many in prepared
+            if any(f" {table} " in statement for table in tables)
+        ]
 
 
 def statements(board, case, *args):

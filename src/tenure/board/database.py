@@ -249,6 +249,14 @@ def _nothing_done(error: sa.exc.DBAPIError) -> bool:
     )
 
 
+# A plan is kept for as long as its connection, and one made while a table was small walks through it whole: on a young
+# board, until its statistics are taken, all of it is read for each call. What is asked here has an index.
+_SESSION: Final = {
+    "statement_timeout": f"{STATEMENT_SECONDS}s",
+    "idle_in_transaction_session_timeout": "60s",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
 UNAVAILABLE: Final = Refusal(
     "unavailable",
     "The board's database did not answer. Nothing is known to have changed; try the same call again in a moment.",
@@ -293,7 +301,7 @@ def _engine(url: str) -> sa.Engine:
                 "prepare_threshold": 3,
                 "keepalives_idle": 10,
                 "tcp_user_timeout": STATEMENT_SECONDS * 1000,
-                "options": f"-c statement_timeout={STATEMENT_SECONDS}s -c idle_in_transaction_session_timeout=60s",
+                "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
             },
         )
     except ModuleNotFoundError:
