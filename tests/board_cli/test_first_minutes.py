@@ -6,6 +6,9 @@ import signal
 import stat
 import subprocess
 import sys
+import time
+
+import pytest
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - it must be refused
 RESULT = """echo '{"ok": 552}'"""
@@ -111,13 +114,37 @@ def test_work_stops_a_command_whose_lease_was_lost(desk):
     line = worker.stderr.readline()
     while "claimed" not in line:
         line = worker.stderr.readline()
-    while not (desk.folder / "up.txt").exists():
-        pass
+    appears(desk.folder / "up.txt")
     desk.run("todo", "release", todo)
     _, said = worker.communicate(timeout=60)
     assert worker.returncode == 3, said
     assert "gave it back" in said or "released" in said
     assert (desk.folder / "told.txt").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells a child that its parent died")
+def test_work_that_is_killed_takes_its_command_with_it(desk):
+    """SIGKILL to `tenure work`: its command gets SIGTERM, or it would go on beside the next worker's."""
+    desk.run("endpoint", "vend", "w")
+    desk.run("todo", "add", "w", "long")
+    script = desk.script(
+        "long.sh", "trap 'echo told > told.txt; kill $!; exit 0' TERM", "echo up > up.txt", "sleep 600 & wait"
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "tenure", "work", "w", "--", script], cwd=desk.folder, env=desk.environ
+    )
+    appears(desk.folder / "up.txt")
+    worker.kill()
+    worker.wait(60)
+    appears(desk.folder / "told.txt")
+
+
+def appears(path, seconds=60):
+    """Wait for a file that another process writes."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path.name} did not appear"
+        time.sleep(0.02)
 
 
 def test_work_gives_back_at_the_second_signal(desk):
@@ -129,8 +156,7 @@ def test_work_gives_back_at_the_second_signal(desk):
         [sys.executable, "-m", "tenure", "work", "w", "--", script],
         cwd=desk.folder, env=desk.environ, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    while not (desk.folder / "up.txt").exists():
-        assert worker.poll() is None
+    appears(desk.folder / "up.txt")
     os.kill(worker.pid, signal.SIGTERM)
     while "once more" not in worker.stderr.readline():
         pass

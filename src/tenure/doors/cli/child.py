@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
+import functools
 import json
 import os
 import signal
@@ -22,6 +24,8 @@ GRACE_SECONDS: Final = 10.0
 _CHUNK: Final = 65_536
 _END_BYTES: Final = 4_096
 _SAID_CHARS: Final = 300
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 
 
 class Child:
@@ -47,6 +51,7 @@ class Child:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **self._environment()},
             start_new_session=True,  # Ctrl-C reaches us alone, and a stop reaches all that it started
+            preexec_fn=functools.partial(_end_with, os.getpid()) if _LIBC else None,
         )
         try:
             await asyncio.gather(self._feed(process), self._hear(process), self._overhear(process))
@@ -104,6 +109,14 @@ class Child:
     def _read(self, line: bytes) -> None:
         with contextlib.suppress(ValueError, RecursionError):
             self.result = json.loads(line, parse_constant=_refuse)
+
+
+def _end_with(worker: int) -> None:
+    """In the command's process: SIGTERM when its worker dies, even of SIGKILL; who has died by now is no parent."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+    if os.getppid() != worker:
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _refuse(word: str) -> None:
