@@ -164,3 +164,16 @@ def test_an_instance_in_trouble_owes_nothing(case: Case, law: str) -> None:
     case.world.trouble("store", "stalled")
     case.world.troubles = [replace(one, begin=0.0, end=END) for one in case.world.troubles]
     assert list(LAWS[law](case)) == []
+
+
+def test_a_win_that_its_runner_never_heard_of_was_lost_when_its_lease_ran_out(case: Case) -> None:
+    """R23, seed 539005003918: a storm took the answer, and a manual run kept all from taking over until long after."""
+    one = _first(case)
+    assert one.lease_ms is not None
+    one.how, one.begun, one.over = "taken over", None, one.won + one.lease_ms / 1000 + 30
+    assert list(LAWS["R23"](case))
+    case.world.trouble(one.runner, "storm")
+    case.world.troubles = [replace(one_, begin=0.0, end=one.won + 1.0) for one_ in case.world.troubles]
+    assert list(LAWS["R23"](case)) == []
+    one.begun = one.won  # who knows of it and is well again renews it
+    assert list(LAWS["R23"](case))

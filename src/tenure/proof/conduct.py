@@ -288,12 +288,17 @@ def _refused_first(case: Case, job: str, slot: int) -> bool:
 
 
 def r23(case: Case) -> Iterator[str]:
-    """R23. Nobody takes over from an instance that is well."""
+    """R23. Nobody takes over from an instance that is well.
+
+    One whose handler never began may not know of its win: the answer was lost until the lease had run out, and another
+    run of the job stood in the way of all until long after. So it is asked how the runner was while that lease lasted.
+    """
     nodes = {node.name: node for node in case.world.lives}
     for one in case.witness.tenancies.values():
         if one.over is None or one.how not in ("taken over", "interrupted") or one.lease_ms is None:
             continue
-        if case.well(nodes[one.runner], one.over - one.lease_ms / 1000, one.over) and not nodes[one.runner].stopping:
+        end = one.over if one.begun is not None else min(one.over, one.renewed + one.lease_ms / 1000)
+        if case.well(nodes[one.runner], end - one.lease_ms / 1000, end) and not nodes[one.runner].stopping:
             attempt = f"attempt {one.number} of {name_of(one.key)}"
             yield f"{attempt} was {one.how} at {one.over:.1f} s, but {one.runner} was well"
 
