@@ -49,6 +49,8 @@ def test_b49_fields_are_filled_in_the_schedules_zone(text, filled):
         ({"expression": "0 7 * * *", "title": "two\nlines"}, "title"),
         ({"expression": "0 7 * * *", "title": "{slot!r}"}, "title"),
         ({"expression": "0 7 * * *", "title": "{slot:%n}"}, "title"),
+        ({"expression": "0 7 * * *", "title": "{slot:{name}{name}}"}, "title"),
+        ({"expression": "0 7 * * *", "title": "x", "body": "{name:>2000000000}"}, "body"),
         ({"expression": "0 7 * * *", "title": "x", "priority": 99}, "priority"),
         ({"expression": "0 7 * * *", "title": "x", "payload": "x" * 300_000}, "payload"),
         ({"expression": "0 7 * * *", "title": "{slot}" + "x" * 190}, "title"),

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tenure.scheduler.presence import SILENT
 from tenure.stores.contract import Ask
 
@@ -68,3 +70,46 @@ def test_a_dropped_job_starts_no_more_and_its_run_ends(job, cluster, log):
     c.advance(60)
     assert len(log.of("begin")) == len(log.of("end")) == 1
     assert [run.status for run in c.ended("tick")] == ["success"]
+
+
+def test_b49_a_job_that_is_defined_anew_at_its_slot_loses_it_not(job, cluster, log):
+    """An instance that is held up at a slot hears of an edit before it sees to the slot: that one runs all the same."""
+    c = cluster([job("tick", "10s")], 1)
+    c.advance(9.498)  # two milliseconds before the slot
+    node = c.nodes["a"]
+    c.freeze("a")
+    edited = job("tick", "20s")
+
+    async def put():
+        node.instance.clockwork.put(edited)
+
+    task = c.loop.spawn(node.name, put())
+    c.advance(0.05)
+    c.thaw("a")
+    c.until(task.done)
+    c.advance(25)
+    slots = [key.removeprefix("tick@2026-01-01T01:00:") for key, _, _ in log.of("begin")]
+    assert slots == ["00Z", "20Z"]
+
+
+def test_a_slot_that_waits_its_jitter_is_dropped_with_its_job(job, cluster, log):
+    """Once a job has been dropped no run of it starts, also not of a slot that came before."""
+    c = cluster([job("tick", "10s", jitter="4s")], 1)
+    c.advance(9.51)
+    assert not log.of("begin")
+    on(c, "a", lambda instance: instance.drop_job("tick"))
+    c.advance(30)
+    assert not log.of("begin")
+    assert not c.health("a").reasons
+
+
+@pytest.mark.parametrize("after", [0, 0.0005, 0.001, 0.002, 0.004])
+def test_r29a_a_job_that_is_put_while_its_instance_starts_is_registered(job, cluster, after):
+    """At whatever step of the start it comes: the store knows its definition."""
+    c = cluster([job("first", "10s")], 1)
+    c.loop.advance(after)
+    second = job("second", "1h")
+    on(c, "a", lambda instance: instance.put_job(second))
+    c.advance(5)
+    reading = c.loop.run_until_complete(c.store.read([Ask(second.document)]))
+    assert reading.found[0].version > 0
