@@ -7,7 +7,7 @@ Titles and bodies may hold fields in braces that each slot fills in: `{slot}` is
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -125,7 +125,14 @@ def _catch_up(value: object) -> int | Refusal:
 
 
 class _Fields(string.Formatter):
-    """Only whole fields of ours: no attributes, no indices, nothing positional."""
+    """Only whole fields of ours: no attributes, no indices, nothing positional, none in another's form."""
+
+    def parse(self, format_string: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
+        for literal, field, form, conversion in super().parse(format_string):
+            # A name has no form (`{name:>2000000000}` would be a text of gigabytes), and no form has fields.
+            if form and (field != "slot" or "{" in form):
+                raise ValueError(form)
+            yield literal, field, form, conversion
 
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> Any:
         return kwargs[field_name], field_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,8 +37,8 @@ class Wish:
 class Claims:
     """The claims of one instance."""
 
-    def __init__(self, shared: Shared, ledger: Ledger, keeper: Keeper, runner: Runner) -> None:
-        self.shared, self.ledger, self.keeper, self.runner = shared, ledger, keeper, runner
+    def __init__(self, shared: Shared, ledger: Ledger, keeper: Keeper, runner: Runner, jobs: Mapping[str, Job]) -> None:
+        self.shared, self.ledger, self.keeper, self.runner, self.jobs = shared, ledger, keeper, runner, jobs
         self.late: Counter[str] = Counter()
         self.paused: set[str] = set()
         self.under_way: set[tuple[str, int, str]] = set()
@@ -58,6 +59,7 @@ class Claims:
 
     async def _make(self, claims: list[tuple[Wish, c.Claim]]) -> None:
         self.asking += 1
+        claims = [(wish, claim) for wish, claim in claims if wish.job.name in self.jobs]  # dropped since?
         try:
             early = await self._until_answered(claims)
         finally:
@@ -105,7 +107,7 @@ class Claims:
         job = wish.job
         if self.ledger.pending(job.name):
             return False  # it may have won: asked by the same token until that is known, or it would be an orphan
-        if wish.request:
+        if wish.request or job.name not in self.jobs:
             return True  # the wish stands in the store, and is seen again
         after = job.schedule.next(wish.slot) if job.schedule is not None else None
         now = self.shared.store_clock.now()

@@ -50,12 +50,19 @@ class Clockwork:
         self._changed.set()
 
     def put(self, job: Job) -> None:
-        """Begin with a job, or go on with its new definition, at its slots after now; the others stay as they are."""
+        """Begin with a job, or go on with its new definition, at its slots after now; the others stay as they are.
+
+        A slot that is due already and was not seen to yet is claimed as it was defined then.
+        """
+        now = int(self.shared.store_clock.now())
+        due = [one for one in self._heap if one[2].name == job.name and one[0] <= now]
         self.drop(job.name)
         if job.schedule is not None:
             self.jobs[job.name] = job
             self._sleepy_ms = self._sleepy()
-            self._push(job, int(self.shared.store_clock.now()))
+            for one in due:
+                heapq.heappush(self._heap, one)
+            self._push(job, now)
             self._changed.set()
 
     def drop(self, name: str) -> None:
@@ -94,7 +101,8 @@ class Clockwork:
         draws: dict[int, float] = {}
         while self._heap and self._heap[0][0] <= now:
             due, place, job = self._heap[0]
-            after = job.schedule.next(int(now)) if job.schedule is not None else None
+            current = self.jobs.get(job.name) is job  # else it was defined anew: its next slots are those of that
+            after = job.schedule.next(int(now)) if job.schedule is not None and current else None
             slot = self._latest(job, due, now)
             if after is not None:
                 heapq.heapreplace(self._heap, (after.at_ms, place, job))

@@ -70,7 +70,7 @@ class Instance:
         self.keeper = Keeper(self.shared, self.ledger)
         self.effects = Effects(self.shared, self.ledger)
         self.runner = Runner(self.shared, self.keeper, Lane(self.ledger), self.effects)
-        self.claims = Claims(self.shared, self.ledger, self.keeper, self.runner)
+        self.claims = Claims(self.shared, self.ledger, self.keeper, self.runner, self.jobs)
         self.catchup = CatchUp(self.shared, self.ledger, self.keeper, self.claims, self.spawn)
         self.presence = Presence(self.shared, self.ledger, version, self._facts)
         self.keeper.won = self.runner.start
@@ -141,9 +141,14 @@ class Instance:
                 _, warnings = await self._one_store.opened()
                 for sentence in warnings:
                     self.shared.warn(sentence)
-                await self._register(self.jobs.values())
+                known = dict(self.jobs)
+                await self._register(known.values())
                 self.clockwork.set_out()
-                await self.catchup.recover(list(self.jobs.values()))
+                await self.catchup.recover(list(known.values()))
+                while late := [job for job in self.jobs.values() if known.get(job.name) is not job]:  # put meanwhile
+                    known |= {job.name: job for job in late}
+                    await self._register(late)
+                    await self.catchup.recover(late)
                 self.started.set()
                 await self.presence.write(now=True)  # after the start, or its first page would say that it has not
                 self.settled.set()
