@@ -316,6 +316,27 @@ async def test_of_several_servers_the_one_that_can_be_written(own_postgres, post
         assert await change(store) is DONE
 
 
+async def test_r44_of_several_servers_one_that_never_answers_is_passed(own_postgres, opened):
+    """Its machine is gone, and nobody says so: the next server is tried within the time of the same call."""
+    async with Sluggish() as silent:
+        hosts = f"127.0.0.1:{silent.port},127.0.0.1:{own_postgres.port}"
+        store = await opened(f"postgresql://tenure@{hosts}/postgres", schema="gone")
+        assert await change(store) is DONE
+
+
+async def test_r44_calls_too_short_for_a_server_that_hangs_try_another_first(own_postgres, opened):
+    """Whoever ran out of time at the first server does not begin with it for ever."""
+    async with Sluggish() as silent:
+        hosts = f"127.0.0.1:{silent.port},127.0.0.1:{own_postgres.port}"
+        store = PostgresStore(f"postgresql://tenure@{hosts}/postgres", schema="short", timeout=0.5)
+        for _ in range(40):  # of two servers the right one is drawn first
+            with contextlib.suppress(StoreUnavailable):
+                await store.open()
+                break
+        assert await recovered(store) is DONE
+        await store.close()
+
+
 async def test_r44_an_older_timeline_is_refused(own_postgres, opened):
     """A primary that came back from before a failover is not listened to; it is looked for another."""
     store = await opened(own_postgres.url, schema="timelines")

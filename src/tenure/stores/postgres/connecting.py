@@ -214,6 +214,9 @@ class Server:
             if type(error).__name__ in ("PoolTimeout", "PoolClosed", "TooManyRequests"):
                 raise unreachable(error, self.where, known=True) from error
             raise
+        except asyncio.CancelledError:  # its time is over: the first of several servers may be one that hangs
+            self._look_elsewhere()
+            raise
         link = raw if isinstance(raw, Link) else Link.around(raw)
         link.where, link.timeline = self.where, self.timeline
         try:
@@ -225,11 +228,15 @@ class Server:
             raise refusal(error, self.where) from error
         except BaseException as error:
             await self.dismiss(link, broken=True)
-            if isinstance(error, StoreUnavailable) and isinstance(self.source, OwnSource):
-                self.source.look_elsewhere()
+            if isinstance(error, StoreUnavailable):
+                self._look_elsewhere()
             raise
         self.known = True
         return link
+
+    def _look_elsewhere(self) -> None:
+        if isinstance(self.source, OwnSource):
+            self.source.look_elsewhere()
 
     async def _inspect(self, link: Link) -> None:
         ((read_only, version, spelled, encoding, synchronous, schema, pid),) = await link.rows(_INSPECT, ())

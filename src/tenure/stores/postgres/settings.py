@@ -25,6 +25,8 @@ _SCHEMA: Final = re.compile(r'[^"%\x00-\x1f]{1,63}')
 _SHORTEST_MS, _LONGEST_MS = 100, 60_000
 # A peer that is gone without a word is noticed within this, also where nothing is being waited for.
 _KEEPALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+# Of several servers one may be gone without a word: the next is tried while a call still has time. libpq's least.
+_NEXT_SECONDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,11 @@ def _parameters(what: str, url: str) -> dict[str, Any]:
             raise ConfigError(f"{what} option", unknown[1], "is no option of a postgresql:// store.", hint) from None
         # What libpq quotes may be a part of the password: it is not shown.
         raise ConfigError(what, "postgresql://…", "can't be read as a URL.", SHAPES) from None
+    several = "," in f"{given.get('host', '')}{given.get('hostaddr', '')}"
+    hurry = {"connect_timeout": _NEXT_SECONDS} if several and "PGCONNECT_TIMEOUT" not in os.environ else {}
     return {
         **_KEEPALIVE,
+        **hurry,
         "application_name": f"tenure/{os.getpid()}",
         "target_session_attrs": "read-write",
         **given,
