@@ -1,5 +1,6 @@
 """Signing in: passwords, sessions, tokens, and what may be tried how often."""
 
+import asyncio
 import dataclasses
 
 import pytest
@@ -259,6 +260,23 @@ async def test_b43_workers_are_let_through_in_chunks_and_not_beyond_their_burst(
     assert len(writes) == 400 // buckets.CHUNK
     assert (await refused(buckets.spend(board, "worker", "an endpoint"))).code == "rate_limited"
     assert await buckets.spend(board, "worker", "another endpoint", cost=100)
+
+
+async def test_b43_workers_who_call_at_once_have_the_whole_burst(board, board_url):
+    """Sixty-four at once share what is taken from the row: none is refused, and another server finds the rest there."""
+    other, allowed = open_hall(board_url, clock=board.clock), 0
+    for server in (board, other):
+        slowly(server, worker=400)
+    told = await asyncio.gather(*(buckets.spend(board, "worker", "an endpoint") for _ in range(64)))
+    assert all(one.allowed for one in told)
+    for server in (other, board):
+        more = (buckets.spend(server, "worker", "an endpoint") for _ in range(400))
+        told = await asyncio.gather(*more, return_exceptions=True)
+        assert {one.refusal.code for one in told if isinstance(one, Refused)} == {"rate_limited"}
+        allowed += sum(not isinstance(one, Refused) for one in told)
+    other.database.shut()
+    assert allowed == 400 - 64
+    assert board.refills == {}
 
 
 def test_b43_buckets_that_are_full_again_are_pruned(board):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from tenure.board.database import Database
 from tenure.board.notices import Notices
 from tenure.board.secrets import Ring
+from tenure.rules.bucket import Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Board:
     notices: Notices = field(init=False)
     # Calls that were taken from workers' buckets in advance; touched on the server's loop alone (buckets.py).
     spare: dict[str, int] = field(init=False, default_factory=dict)
+    refills: dict[str, asyncio.Future[Taken]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notices", Notices(self.database))

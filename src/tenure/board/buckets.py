@@ -6,6 +6,7 @@ all the same. Workers call far more often than humans, so each server takes thei
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final, Literal
 
 import sqlalchemy as sa
@@ -36,15 +37,27 @@ async def _spent(board: Board, kind: Kind, key: str, cost: int) -> Taken:
     name = f"{kind}:{key}"
     if kind != "worker":
         return await board.database.write(take, board, name, rate, cost)
-    spare = board.spare.get(name, 0)
-    if spare < cost:
-        chunk = max(cost, min(CHUNK, rate.burst // 4))
-        taken = await board.database.write(take, board, name, rate, chunk)
+    while board.spare.get(name, 0) < cost:
+        if name not in board.refills:  # one at a time: calls that come at once share it, and don't hoard
+            board.refills[name] = refill = asyncio.ensure_future(_refill(board, name, rate, cost))
+            refill.add_done_callback(lambda _: board.refills.pop(name))
+        taken = await asyncio.shield(board.refills[name])
         if not taken.allowed:
-            return await board.database.write(take, board, name, rate, cost)
-        spare = board.spare.get(name, 0) + chunk
-    board.spare[name] = spare - cost
-    return Taken(True, spare - cost, 0, 0)
+            return taken
+    board.spare[name] -= cost
+    return Taken(True, board.spare[name], 0, 0)
+
+
+async def _refill(board: Board, name: str, rate: Rate, cost: int) -> Taken:
+    """Take a chunk from the row, or where there is none left as much as one call costs."""
+    calls = max(cost, min(CHUNK, rate.burst // 4))
+    taken = await board.database.write(take, board, name, rate, calls)
+    if not taken.allowed:
+        calls = cost
+        taken = await board.database.write(take, board, name, rate, calls)
+    if taken.allowed:
+        board.spare[name] = board.spare.get(name, 0) + calls
+    return taken
 
 
 def refusal(taken: Taken) -> Refusal:
