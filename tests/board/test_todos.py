@@ -230,6 +230,19 @@ def test_b26_a_repeated_create_tells_of_a_todo_elsewhere_only_that_it_is_there(b
         assert (again.todo.result, again.todo.body, again.todo.summary.endpoint_slug) == (None, "", target.slug)
 
 
+def test_b26_an_equal_key_elsewhere_tells_only_that_it_is_there(board):
+    """A producer that sends the same again hears the state, and not why the target's worker failed; that one does."""
+    there = Hands(board, board.vend(name="there", verbs=ALL))
+    hands = Hands(board, board.vend(verbs=ALL, targets=[there.vended.endpoint.slug]))
+    new = NewTodo("a", body="b", idempotency_key="k")
+    made = hands.do(todos.create, there.vended.endpoint, new).todo.summary.id
+    there.fail(there.take(), "theirs alone")
+    again = hands.do(todos.create, there.vended.endpoint, new)
+    assert (again.existing, again.todo.summary.id, again.todo.summary.state) == (True, made, "failed")
+    assert again.todo.summary.reason is None
+    assert there.do(todos.create, there.vended.endpoint, new).todo.summary.reason == "theirs alone"
+
+
 def test_b01_a_worker_cancels_by_key(hands):
     """A live one, by its idempotency key; claimed it is refused, and unknown it is missing."""
     hands.put(idempotency_key="k")

@@ -59,14 +59,16 @@ def create(
     if not isinstance(caller, Worker):
         return create_many(tx, board, caller, target, [new])[0]
     repeat = Repeat(tx, caller.id, "create_todo", request_id, [target.id, *new.as_asked])
-    if repeat.answer is not None:
+    if repeat.answer is None:
+        created = create_many(tx, board, caller, target, [new])[0]
+        repeat.answered([created.todo.summary.id])
+    else:
         kept = todo_views.kept_by_id(tx, repeat.answer[0])
         if kept is None:
             raise Refused(MISSING)
-        told = todo_views.detail(kept, target.slug, tx.now(), None)
-        return Created(told if kept.todo.endpoint == caller.id else todo_views.elsewhere(told), existing=True)
-    created = create_many(tx, board, caller, target, [new])[0]
-    repeat.answered([created.todo.summary.id])
+        created = Created(todo_views.detail(kept, target.slug, tx.now(), None), existing=True)
+    if created.existing and created.todo.summary.endpoint_id != caller.id:
+        return created._replace(todo=todo_views.elsewhere(created.todo))
     return created
 
 
