@@ -229,6 +229,28 @@ async def test_b32_a_claim_whose_caller_has_gone_is_given_back_without_the_verb(
 
 
 @listening
+async def test_b12a_a_claim_with_a_request_id_is_told_when_the_server_stops_in_that_moment(hands):
+    """It is not given back, for whoever hung up asks again; and whoever is still there must not hear "nothing"."""
+    await put(hands)
+    board, gone = hands.board, asyncio.get_running_loop().create_future()
+    write = board.database.write
+
+    async def write_then_stop(case, *args, **kwargs):
+        answer = await write(case, *args, **kwargs)
+        if not gone.done():
+            gone.set_result(None)
+            await asyncio.sleep(0.05)
+        return answer
+
+    board.database.write = write_then_stop
+    claimed = await wait(hands, gone=gone, request_id="0123456789abcdef")
+    board.database.write = write
+    assert len(claimed.granted) == 1
+    again = await wait(hands, 0, request_id="0123456789abcdef")
+    assert (again.repeated, again.granted[0].lease.token) == (True, claimed.granted[0].lease.token)
+
+
+@listening
 async def test_b32_a_cancelled_call_claims_nothing(hands):
     """A task that was cancelled while its look ran in a thread leaves nothing claimed."""
     for _ in range(5):

@@ -97,12 +97,10 @@ class _Call:
 
     async def _look(self, *, woken: bool = False) -> Claimed:
         claimed = await self._board.database.write(self._case, woken=woken)
-        if self._gone.is_set() and not claimed.empty:
-            # It was claimed in the very moment. Who sent a request id can ask for it again.
-            if self._ask.request_id is None:
-                await self._board.database.write(self._hand_back, claimed)
+        if self._gone.is_set() and not claimed.empty and self._ask.request_id is None:
+            await self._board.database.write(self._hand_back, claimed)  # it was claimed in the very moment
             return self.nothing
-        return claimed
+        return claimed  # who sent a request id and has hung up can ask for it again; who is still there is told
 
     def _case(self, tx: Tx, *, woken: bool) -> Claimed:
         """Claim what is ready; while out, a wake-up claims nothing (B38), nor does a caller who has gone."""
