@@ -85,7 +85,9 @@ def test_b38a_a_message_that_comes_again_after_days_makes_no_second_todo(board, 
      (b'{"type": 5}', "forge", ""), (b"NaN", "forge", "NaN"), (b"", "forge", ""),
      (b"[" * 9_000, "forge", "[" * 9_000),
      (b"[" * 32 + b"]" * 32, "forge", ""), (b"[" * 33 + b"]" * 33, "forge", "[" * 33 + "]" * 33),
-     (b'{"type": "a", "type": "b"}', "forge", '{"type": "a", "type": "b"}')],
+     (b'{"type": "a", "type": "b"}', "forge", '{"type": "a", "type": "b"}'),
+     (b'{"a": "\\u0000"}', "forge", '{"a": "\\u0000"}'), (b'["\\ud800"]', "forge", '["\\ud800"]'),
+     (b"1e999", "forge", "1e999")],
 )  # fmt: skip
 def test_b38a_whatever_was_signed_becomes_a_todo(board, made, body, title, text):
     """What is no JSON becomes the todo's body; a type that is no line of text is left in the payload."""

@@ -34,6 +34,7 @@ from tenure.board.secrets import Ring, Secret, digest
 from tenure.board.shapes import NewTodo, Source
 from tenure.board.telling import verb
 from tenure.rules import endpoints as rules
+from tenure.rules import todo_content
 from tenure.rules.bounds import JSON_DEPTH, KEY_CHARS, TITLE_CHARS
 from tenure.rules.refusal import MISSING, conflict, invalid
 
@@ -149,11 +150,12 @@ def _signed(ring: Ring, hook: Any, headers: Mapping[str, str], body: bytes) -> b
 
 
 def _todo(hook: Any, text: str) -> NewTodo:
-    """JSON becomes the payload, and its `type` stands in the title; other text becomes the body."""
+    """JSON that a payload can hold becomes it, and its `type` stands in the title; other text becomes the body."""
     try:
         payload = json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
         _check_depth(payload)
-    except (ValueError, RecursionError):
+        granted(todo_content.json_text(payload, "payload"))
+    except (ValueError, RecursionError, Refused):
         return NewTodo(title=hook.name, queue=hook.queue, body=text)
     kind = payload.get("type") if isinstance(payload, dict) else None
     title = hook.name
