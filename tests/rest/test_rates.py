@@ -65,3 +65,14 @@ async def test_b43_an_endpoints_workers_share_a_bucket(rest, refused):
     # A bucket that is empty tells nobody that their credential was good once.
     await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/revoke")
     refused(await worker.verb("claim_next"), 401, "unauthenticated")
+
+
+async def test_b43_a_credential_that_has_ended_empties_nobodys_bucket(rest, refused):
+    """It was rotated away, and is known to whom it should not be: its calls are not counted with the endpoint's."""
+    endpoint, worker = await rest.vend()
+    assert (await worker.verb("claim_next")).status_code == 200
+    told = await rest.alice.told("POST", f"/api/v1/endpoints/{endpoint['id']}/rotate", {})
+    for _ in range(20):
+        refused(await worker.verb("claim_next"), 401, "unauthenticated")
+    fresh = rest.as_worker(told["credential"])
+    assert (await fresh.verb("claim_next")).status_code == 200

@@ -97,6 +97,14 @@ class WorkDoor:
             detail = "A verb is called by POST."
             return answers.unrouted(405, detail, "method_not_allowed", {"Allow": "POST"})
         credential = reading.bearer(request)
+        try:
+            return await self._called(request, verb, credential)
+        except Refused as error:
+            if error.refusal.code == "unauthenticated":  # or it could go on emptying the bucket of those who are let in
+                self._endpoints.pop(digest(credential), None)
+            raise
+
+    async def _called(self, request: Request, verb: Verb, credential: str) -> Response:
         endpoint_id = await self._count(credential)
         async with self._only_if_let_in(credential):
             raw = await reading.body(request, BODY_BYTES)
