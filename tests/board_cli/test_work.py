@@ -1,13 +1,15 @@
 """`tenure work` against a board that a test plays."""
 
 import json
+import time
 
 import httpx2
 import pytest
 from click.testing import CliRunner
 
-from tenure.client import AsyncBoard, Unreachable
+from tenure.client import AsyncBoard, Unreachable, calls
 from tenure.doors.cli.work import Bench
+from tenure.errors import ConfigError
 
 AT = "2026-12-01T00:00:00Z"
 NOTHING = {"empty": True, "claims": [], "server_time": AT}
@@ -40,8 +42,9 @@ class Played:
             return await Bench(board, command, **options).work([], most, idle_seconds)
 
 
-async def test_a_worker_waits_for_a_board_that_went_away(capsys):
+async def test_a_worker_waits_for_a_board_that_went_away(capsys, monkeypatch):
     """It was there, and can't be reached, or only a proxy answers: told once, and waited for until there is a todo."""
+    monkeypatch.setattr(calls, "LONGEST_PAUSE_SECONDS", 0)
     played = Played(NOTHING, GONE, httpx2.Response(502), GONE, NOTHING, GONE, ONE)
     assert await played.work("true") == 0
     assert capsys.readouterr().err.count("Waiting for it.") == 2
@@ -53,6 +56,15 @@ async def test_a_worker_does_not_wait_for_a_board_that_never_was_there(claims, i
     """At the start, and where an end was asked for with --idle-exit, it is an error."""
     with pytest.raises(Unreachable, match="can't be reached"):
         await Played(*claims).work("true", idle_seconds=idle_seconds)
+
+
+async def test_a_worker_does_not_hurry_a_board_that_asks_for_time(monkeypatch):
+    """Told to come back in two minutes, which is beyond its patience, it asks no more often than its longest pause."""
+    monkeypatch.setattr(calls, "LONGEST_PAUSE_SECONDS", 0.1)
+    busy = httpx2.Response(503, headers={"Retry-After": "120"})
+    began = time.monotonic()
+    assert await Played(NOTHING, busy, busy, busy, ONE).work("true") == 0
+    assert time.monotonic() - began >= 0.3
 
 
 def sh(line):
@@ -91,6 +103,26 @@ async def test_the_last_line_of_stderr_is_in_the_reason(line, reason, capfd):
     assert "\x1b" not in told
     if "branch" in line:
         assert "no such branch\n" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("line", ['{"a": 1e999}', r'"\ud800"', r'{"a": "\u0000"}', "[" * 500 + "]" * 500, "NaN"])
+async def test_a_line_that_the_board_would_not_read_is_no_result(line):
+    """It is completed with the line before, instead of being left to its lease."""
+    played = Played(ONE)
+    assert await played.work("printf", "%s\n", '{"ok": true}', line) == 0
+    ((_, body),) = [one for one in played.asked if one[0] == "complete"]
+    assert json.loads(body)["result"] == {"ok": True}
+
+
+async def test_a_program_that_can_not_be_run_is_told_in_a_sentence(tmp_path):
+    """It may be executed, and is no program: it is the user's to mend, and the todo is not left to its lease."""
+    script = tmp_path / "script"
+    script.write_bytes(b"\0\0no program")
+    script.chmod(0o755)
+    played = Played(ONE)
+    with pytest.raises(ConfigError, match="can't be run: Exec format error"):
+        await played.work(str(script))
+    assert played.asked[-1][0] == "fail"
 
 
 @pytest.mark.parametrize(

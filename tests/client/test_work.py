@@ -1,6 +1,7 @@
 """The client against a board that a test plays: what is sent again, how a lease is kept, and how a todo ends."""
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -169,6 +170,128 @@ async def test_leaving_the_plain_loop_fails_the_todo(board, played):
     await soon(lambda: played.of("fail"))
 
 
+@pytest.mark.parametrize("error", [None, ValueError("poison")])
+async def test_leaving_the_loop_and_the_board_at_once_fails_the_todo(played, error):
+    """The loop hears of its end later than the board is closed; its heartbeats end all the same."""
+
+    async def work(board):
+        async for _ in board.work():
+            if error:
+                raise error
+            break
+
+    with contextlib.suppress(ValueError):
+        async with AsyncBoard(transport=httpx2.MockTransport(played), credential="c") as board:
+            await work(board)
+    assert played.of("fail")
+    await soon(lambda: not [task for task in asyncio.all_tasks() if task.get_name().startswith("heartbeats")])
+
+
+@pytest.mark.parametrize("block", [True, False])
+@pytest.mark.parametrize("result", [object(), float("nan"), "caf\udce9"], ids=["an object", "NaN", "half a pair"])
+async def test_what_can_t_be_a_result_fails_the_todo(board, played, block, result):
+    """It can't be sent: the error goes on, and the todo does not wait for its lease to run out."""
+
+    async def work():
+        async for todo in board.work():
+            async with todo if block else contextlib.nullcontext():
+                todo.result = result
+
+    with pytest.raises((TypeError, ValueError)):
+        await work()
+    assert played.of("fail")
+    assert not played.of("complete")
+
+
+async def test_a_refused_result_leaves_the_todo_to_be_ended_otherwise(board, played):
+    """Too large, say: nothing has ended, so that the block fails it with the refusal's words."""
+    detail = "result: has more than 256 KiB."
+    played.answers["complete"] = [httpx2.Response(400, json={"code": "invalid_argument", "detail": detail})]
+
+    async def work():
+        async for todo in board.work():
+            async with todo:
+                await todo.complete("x" * 300_000)
+
+    with pytest.raises(Refused, match="256 KiB"):
+        await work()
+    assert played.of("fail")[0]["reason"] == f"Refused: {detail}"
+
+
+async def test_an_end_that_found_no_answer_may_be_told_again(played):
+    """A second `complete` is sent, and not taken for done; the block by itself tells nothing else."""
+    played.answers["complete"] = [httpx2.ConnectError("gone")] * 2
+    async with AsyncBoard(transport=httpx2.MockTransport(played), credential="c", patience_seconds=0) as board:
+        async for todo in board.work(max_todos=1):
+            async with todo:
+                for _ in range(2):
+                    with pytest.raises(Unreachable):
+                        await todo.complete("x")
+                await todo.complete("x")
+    assert [body["result"] for body in played.of("complete")] == ["x"] * 3
+
+
+async def test_a_worker_cancelled_while_it_completes_gives_its_todo_back(board, played):
+    """Whether the completion came through is not known; if it did, the release changes nothing."""
+    began, real = asyncio.Event(), board.complete
+
+    async def slow(*arguments):
+        began.set()
+        await asyncio.sleep(3600)
+        await real(*arguments)
+
+    board.complete = slow
+
+    async def work():
+        async for todo in board.work():
+            async with todo:
+                todo.result = 1
+
+    worker = asyncio.create_task(work())
+    await began.wait()
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+    assert played.of("release")
+
+
+async def test_a_completion_that_comes_too_late_ends_the_block_quietly(board, played):
+    """The board tells it before a heartbeat does: no other end than that of a lost lease."""
+    played.todos = 2
+    played.answers["complete"] = [conflict()]
+    seen = []
+    async for todo in board.work(max_todos=2):
+        async with todo:
+            seen.append(todo)
+            await todo.complete(1)
+    assert isinstance(seen[0].lost, LeaseLost)
+    assert len(played.of("complete")) == 2
+
+
+async def test_words_that_are_no_text_are_sent_as_far_as_they_can_be(board, played):
+    """An error may hold a file's name in any bytes."""
+    (todo,) = [todo async for todo in board.work(max_todos=1)]
+    await board.fail(todo.id, todo.lease.token, "no file caf\udce9\0")
+    await board.release(todo.id, todo.lease.token, "x" * 5000)
+    assert played.of("fail")[0]["reason"] == "no file caf??"
+    assert len(played.of("release")[0]["reason"]) == 2000
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (httpx2.Response(301, headers={"Location": "https://b.example/work"}), "sends to https://b.example/work"),
+        (httpx2.Response(200, text="<html>"), "is no board"),
+    ],
+    ids=["a redirection", "a page"],
+)
+async def test_what_is_no_board_is_said_to_be_none(board, played, answer, said):
+    """A proxy that redirects, or a page: one sentence, and no todo."""
+    played.answers["claim_next"] = [answer]
+    with pytest.raises(Refused, match=said):
+        await board.claim_next()
+
+
 async def test_a_lost_lease_cancels_the_body_and_the_loop_goes_on(board, played):
     """The heartbeat is refused: the body is cancelled, the block ends quietly, the next todo comes."""
     played.lease_seconds, played.todos = 2, 2
@@ -303,3 +426,28 @@ def test_blocking_work_hears_of_a_lost_lease(played):
                 todo.check()
     assert not (played.of("complete"))
     assert not (played.of("fail"))
+
+
+def test_blocking_work_says_of_each_end_what_came_of_it(played):
+    """After a lost lease `complete` raises; one without an answer is sent again; what can't be sent fails the todo."""
+    played.lease_seconds, played.todos = 2, 3
+    played.answers["heartbeat"] = [conflict()]
+    played.answers["complete"] = [httpx2.ConnectError("gone")]
+    with Board(transport=httpx2.MockTransport(played), credential="c", patience_seconds=0) as board:
+        work = board.work()
+        lost = next(work)
+        end = time.monotonic() + 20
+        while lost.lost is None:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        with pytest.raises(LeaseLost):
+            lost.complete(1)
+        again = next(work)
+        with pytest.raises(Unreachable):
+            again.complete(2)
+        again.complete(2)
+        next(work).result = object()
+        with pytest.raises(TypeError):
+            next(work)
+    assert [body["result"] for body in played.of("complete")] == [2, 2]
+    assert played.of("fail")[0]["reason"].startswith("TypeError: ")

@@ -10,7 +10,7 @@ import httpx2
 
 from tenure.client import calls
 from tenure.client.verbs import Verbs
-from tenure.client.work import Work
+from tenure.client.work import Task, Work
 
 __all__ = ["AsyncBoard", "Work"]
 
@@ -33,6 +33,7 @@ class AsyncBoard(Verbs):
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.url, self.worker, self.patience_seconds = calls.address(url), worker, patience_seconds
+        self._held: set[Task] = set()
         self.answered = False  # by the board itself, since this was last set
         secret = credential or token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
@@ -47,7 +48,9 @@ class AsyncBoard(Verbs):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections. What a loop was left with is told first: it is told of its end later than we are."""
+        for task in tuple(self._held):
+            await task.left_behind()
         await self._http.aclose()
 
     async def ask(self, call: calls.Call, patience_seconds: float | None = None) -> Any:
@@ -74,4 +77,4 @@ class AsyncBoard(Verbs):
         `max_todos`: end after so many; `idle_seconds`: end when there was nothing to do for so long. Claims are renewed
         while the body runs. See `Work` for how a todo ends.
         """
-        return Work(self, queues, max_todos, idle_seconds)
+        return Work(self, queues, max_todos, idle_seconds, self._held)

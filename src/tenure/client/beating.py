@@ -44,6 +44,11 @@ def lost(todo: str, error: BoardError | None) -> LeaseLost:
     return LeaseLost(f"{todo}: the board could not be reached for the whole lease, so another may hold it by now.")
 
 
+def words(error: BaseException) -> str:
+    """Why a todo failed whose body raised this."""
+    return f"{type(error).__name__}: {error}"
+
+
 def unheld(todo: str, told: Mapping[str, Any]) -> LeaseLost:
     """What `check_claim` told a holder that is none any more."""
     words = {

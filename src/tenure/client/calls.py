@@ -123,12 +123,18 @@ class Read:
 
 def read(answer: httpx2.Response) -> Read:
     """What an answer says. Bodies that are no JSON come from a proxy, and are not shown."""
+    told, status = None, answer.status_code
+    if 300 <= status < 400:
+        elsewhere = answer.headers.get("Location", "elsewhere")
+        why = f"The board isn't here: the answer, with status {status}, sends to {elsewhere}. Use that board's address."
+        return Read(None, Refused(status, "", why, {}))
     try:
         told = answer.json() if answer.content else None
     except ValueError:
-        told = None
-    refused = refusal(answer.status_code, told) if answer.status_code >= 400 else None
-    return Read(told, refused)
+        if status < 300:
+            why = "What answers here is no board: it speaks no JSON. Check the address."
+            return Read(None, Refused(status, "", why, {}))
+    return Read(told, refusal(status, told) if status >= 400 else None)
 
 
 def request_of(call: Call) -> dict[str, Any]:

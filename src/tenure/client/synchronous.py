@@ -12,9 +12,9 @@ from typing import Any, Self
 import httpx2
 
 from tenure.client import beating, calls
-from tenure.client.answers import BoardError, Held, LeaseLost, Refused, held_of
+from tenure.client.answers import BoardError, Held, LeaseLost, Refused, Unreachable, held_of
 from tenure.client.verbs import Verbs
-from tenure.client.work import waiting
+from tenure.client.work import STOPPED, waiting
 
 
 class Board(Verbs):
@@ -89,9 +89,7 @@ class Board(Verbs):
             except GeneratorExit:
                 task.left_behind()
                 raise
-            if not task.ended:
-                with contextlib.suppress(LeaseLost):
-                    task.complete(task.result)
+            task.finish()
             quiet_since = time.monotonic()
 
 
@@ -102,7 +100,7 @@ class BlockingTask:
         self.held = held
         self.result: Any = None
         self.lost: LeaseLost | None = None
-        self.ended = False
+        self.ended = self._answered = False
         self._board, self._pulse = board, beating.Pulse(answered - beating.TRIP_SECONDS, held.lease.left_seconds)
         self._quiet = threading.Event()
         self._beats = threading.Thread(target=self._beat, name=f"heartbeats of {held.id}", daemon=True)
@@ -137,19 +135,42 @@ class BlockingTask:
             with contextlib.suppress(BoardError, LeaseLost):
                 self.fail("the worker left its loop before the todo was done")
 
-    def _end(self, verb: str, value: Any) -> None:
+    def finish(self) -> None:
+        """The body is through: complete it with what it left. What can't be its result fails it, and goes on."""
         if self.ended:
             return
-        self.ended = True
-        self._quiet.set()
-        self._beats.join()
         try:
+            self.complete(self.result)
+        except LeaseLost:
+            pass
+        except Exception as error:
+            if not self.ended:
+                with contextlib.suppress(BoardError, LeaseLost):
+                    self.fail(beating.words(error))
+            raise
+
+    def _end(self, verb: str, value: Any) -> None:
+        if self.lost is not None:
+            raise self.lost
+        if self._answered:
+            return
+        self.ended = True  # also where no answer comes: then nothing else is told by itself, but it may be told again
+        try:
+            self._quiet.set()
+            self._beats.join()
             getattr(self._board, verb)(self.held.id, self.held.lease.token, value)
         except Refused as error:
-            if error.code != "conflict":
-                raise
-            self.lost = beating.lost(self.held.id, error)
-            raise self.lost from error
+            if error.code == "conflict":
+                self.lost = beating.lost(self.held.id, error)
+                raise self.lost from error
+            self.ended = error.status in calls.LATER
+            raise
+        except Unreachable:
+            raise
+        except BaseException:  # interrupted, or it could not be sent
+            self.ended = False
+            raise
+        self._answered = True
 
     def _beat(self) -> None:
         token, todo = self.held.lease.token, self.held.id
@@ -178,12 +199,11 @@ class BlockingTask:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if error is None:
-            with contextlib.suppress(LeaseLost):
-                self.complete(self.result)
+            self.finish()
         elif not self.ended:
             with contextlib.suppress(BoardError, LeaseLost):
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                    self.release("the worker was stopped")
+                    self.release(STOPPED)
                 else:
-                    self.fail(f"{type(error).__name__}: {error}")
+                    self.fail(beating.words(error))
         return self.lost is not None and isinstance(error, LeaseLost)

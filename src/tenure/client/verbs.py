@@ -61,11 +61,12 @@ class Verbs:
 
     def fail(self, todo: str, lease_token: str, reason: str) -> Any:
         """End this attempt as failed; the board tries again later, unless its cap is reached."""
-        return self._verb("fail", todo_id=todo, lease_token=lease_token, reason=reason[:REASON_CHARS])
+        return self._verb("fail", todo_id=todo, lease_token=lease_token, reason=_sendable(reason))
 
     def release(self, todo: str, lease_token: str, reason: str | None = None) -> Any:
         """Give a todo back undone; it counts as no failure."""
-        return self._verb("release", todo_id=todo, lease_token=lease_token, reason=reason)
+        told = None if reason is None else _sendable(reason)
+        return self._verb("release", todo_id=todo, lease_token=lease_token, reason=told)
 
     def get_todo(self, todo: str) -> Any:
         """One todo, whole."""
@@ -96,3 +97,8 @@ class Verbs:
 
     def _verb(self, name: str, **arguments: Any) -> Any:
         return self.ask(self._call(name, **arguments))
+
+
+def _sendable(reason: str) -> str:
+    """As much of a reason as is kept, without what is no character: it may be an error's words, with any bytes in."""
+    return reason[:REASON_CHARS].replace("\0", "?").encode(errors="replace").decode()

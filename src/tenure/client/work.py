@@ -7,12 +7,14 @@ import contextlib
 import math
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from tenure.client import beating, calls
-from tenure.client.answers import BoardError, Held, LeaseLost, Refused, held_of
+from tenure.client.answers import BoardError, Held, LeaseLost, Refused, Unreachable, held_of
 from tenure.client.verbs import Verbs
 from tenure.rules.bounds import WAIT_SECONDS
+
+STOPPED: Final = "the worker was stopped"
 
 
 class Task:
@@ -22,6 +24,7 @@ class Task:
     fails it, with its words as the reason, and goes on; a lost lease cancels the body, and the block ends quietly
     with `task.lost` set. Without the block the next turn of the loop completes it, and leaving the loop gives it
     back: as failed, so that a todo that breaks its worker is counted, or as released when the task is cancelled.
+    An end that the board refused, or did not answer, may be told again; its lease is renewed no more.
     """
 
     def __init__(self, board: Verbs, held: Held, answered: float) -> None:
@@ -32,7 +35,7 @@ class Task:
         self._board, self._pulse = board, beating.Pulse(answered - beating.TRIP_SECONDS, held.lease.left_seconds)
         self._body: asyncio.Task[Any] | None = asyncio.current_task()
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeats of {held.id}")
-        self._cancelled = False
+        self._cancelled = self._answered = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.held, name)  # id, title, body, payload, queue, attempt, lease
@@ -57,23 +60,48 @@ class Task:
         """Give it back undone."""
         await self._end("release", reason)
 
-    async def _end(self, verb: str, value: Any) -> None:
+    async def finish(self) -> None:
+        """The body is through: complete it with what it left. What can't be its result fails it, and goes on."""
         if self.ended:
             return
-        self.ended = True
-        await self._quiet()
         try:
+            await self.complete(self.result)
+        except LeaseLost:
+            pass
+        except asyncio.CancelledError:
+            await self._shielded(self.release(STOPPED))
+            raise
+        except Exception as error:
+            if not self.ended:
+                with contextlib.suppress(BoardError, LeaseLost):
+                    await self.fail(beating.words(error))
+            raise
+
+    async def _end(self, verb: str, value: Any) -> None:
+        if self.lost is not None:
+            raise self.lost
+        if self._answered:
+            return
+        self.ended = True  # also where no answer comes: then nothing else is told by itself, but it may be told again
+        try:
+            await self._quiet()
             await getattr(self._board, verb)(self.held.id, self.held.lease.token, value)
         except Refused as error:
             if error.code == "conflict":
                 self.lost = beating.lost(self.held.id, error)
                 raise self.lost from error
+            self.ended = error.status in calls.LATER
             raise
+        except Unreachable:
+            raise
+        except BaseException:  # cancelled, or it could not be sent
+            self.ended = False
+            raise
+        self._answered = True
 
     async def _quiet(self) -> None:
         self._beats.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._beats
+        await asyncio.wait([self._beats])
 
     async def _beat(self) -> None:
         loop = asyncio.get_running_loop()
@@ -115,15 +143,13 @@ class Task:
                     await asyncio.sleep(0)  # it ended by itself; our cancel is still on its way
             return body.uncancel() == 0 and isinstance(error, (asyncio.CancelledError, LeaseLost))
         if error is None:
-            with contextlib.suppress(LeaseLost):
-                await self.complete(self.result)
-            return False
-        if isinstance(error, asyncio.CancelledError):
-            await self._shielded(self.release("the worker was stopped"))
+            await self.finish()
+        elif isinstance(error, asyncio.CancelledError):
+            await self._shielded(self.release(STOPPED))
         elif not self.ended:
             with contextlib.suppress(BoardError, LeaseLost):
-                await self.fail(f"{type(error).__name__}: {error}")
-        return False
+                await self.fail(beating.words(error))
+        return self.lost is not None and isinstance(error, LeaseLost)
 
     async def left_behind(self) -> None:
         """The loop was left while this was open: by an error, a `break`, or a cancelled worker."""
@@ -132,7 +158,7 @@ class Task:
         stopped = self._body is not None and self._body.cancelling() > 0
         with contextlib.suppress(BoardError, LeaseLost):
             if stopped:
-                await self.release("the worker was stopped")
+                await self.release(STOPPED)
             else:
                 await self.fail("the worker left its loop before the todo was done")
 
@@ -145,9 +171,14 @@ class Work:
     """What `AsyncBoard.work` gives: `async for task in work`, claiming as it goes."""
 
     def __init__(
-        self, board: Verbs, queues: tuple[str, ...], max_todos: int | None, idle_seconds: float | None
+        self,
+        board: Verbs,
+        queues: tuple[str, ...],
+        max_todos: int | None,
+        idle_seconds: float | None,
+        held: set[Task],
     ) -> None:
-        self._board, self._queues = board, queues
+        self._board, self._queues, self._held = board, queues, held
         self._left, self._idle_seconds = max_todos, idle_seconds
 
     async def __aiter__(self) -> AsyncIterator[Task]:
@@ -164,14 +195,15 @@ class Work:
             if self._left is not None:
                 self._left -= 1
             task = Task(self._board, held_of(told), loop.time())
+            self._held.add(task)
             try:
                 yield task
             except GeneratorExit:
                 await task.left_behind()
                 raise
-            if not task.ended:
-                with contextlib.suppress(LeaseLost):
-                    await task.complete(task.result)
+            finally:
+                self._held.discard(task)
+            await task.finish()
             quiet_since = loop.time()
 
 

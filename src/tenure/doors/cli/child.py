@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tenure.doors.cli.wording import clean
+from tenure.doors.wire.strict import NotJson, parse
 from tenure.rules.bounds import JSON_BYTES
 
 if TYPE_CHECKING:
@@ -44,21 +45,30 @@ class Child:
 
     async def run(self) -> int:
         """Run it to its end; returns the exit code, negative for a signal. Cancelled, it is stopped first."""
-        process = await asyncio.create_subprocess_exec(
-            *self.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **self._environment()},
-            start_new_session=True,  # Ctrl-C reaches us alone, and a stop reaches all that it started
-            preexec_fn=functools.partial(_end_with, os.getpid()) if _LIBC else None,
-        )
+        process = await self._begin()
         try:
             await asyncio.gather(self._feed(process), self._hear(process), self._overhear(process))
             return await process.wait()
         finally:
             if process.returncode is None:
                 await asyncio.shield(_stop(process))
+
+    async def _begin(self) -> asyncio.subprocess.Process:
+        from tenure.errors import ConfigError
+
+        try:
+            return await asyncio.create_subprocess_exec(
+                *self.command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env={**os.environ, **self._environment()},
+                start_new_session=True,  # Ctrl-C reaches us alone, and a stop reaches all that it started
+                preexec_fn=functools.partial(_end_with, os.getpid()) if _LIBC else None,
+            )
+        except OSError as error:
+            hint = "Name a program; a script needs a first line such as #!/bin/sh."
+            raise ConfigError("command", self.command[0], f"can't be run: {error.strerror}.", hint) from None
 
     def _environment(self) -> dict[str, str]:
         held = self.task.held
@@ -107,8 +117,8 @@ class Child:
             self._end = (self._end + chunk)[-_END_BYTES:]
 
     def _read(self, line: bytes) -> None:
-        with contextlib.suppress(ValueError, RecursionError):
-            self.result = json.loads(line, parse_constant=_refuse)
+        with contextlib.suppress(NotJson):
+            self.result = parse(line)  # as the board will read it: what it would refuse is no result
 
 
 def _end_with(worker: int) -> None:
@@ -117,10 +127,6 @@ def _end_with(worker: int) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
     if os.getppid() != worker:
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)  # NaN and the infinities are no JSON
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

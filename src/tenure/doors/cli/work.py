@@ -70,7 +70,7 @@ def work(
     the last line of stdout that is JSON becomes the result; 75 gives it back; any other code fails it, with the last
     line of stderr in the reason. When the lease is lost, or --timeout has passed, COMMAND gets SIGTERM, and SIGKILL ten
     seconds later. Ctrl-C once lets it end, twice gives the todo back. A board that went away is waited for, unless
-    --idle-exit asks for an end. When `tenure work` itself is killed (SIGKILL), COMMAND goes on.
+    --idle-exit asks for an end. COMMAND gets SIGTERM too when `tenure work` itself is killed, on Linux.
     """
     from tenure.client import AsyncBoard, Refused
     from tenure.errors import ConfigError
@@ -155,6 +155,7 @@ class Bench:
                 say(f"{error} Waiting for it.")
             self.lost += self.busy  # what came of that todo could not be told
             self.busy = self.board.answered = False
+            await asyncio.sleep(calls.LONGEST_PAUSE_SECONDS)  # it may have said "later" at once, and for long
             return False
         return True
 
