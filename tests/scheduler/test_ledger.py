@@ -6,6 +6,7 @@ from tenure.errors import StoreUnavailable
 from tenure.rules import commands as c
 from tenure.scheduler.ledger import Ledger, Order
 from tenure.scheduler.storeclock import StoreClock
+from tenure.stores.contract import Change
 from tenure.stores.memory import MemoryStore
 
 SLOT = 1_000_000
@@ -105,3 +106,17 @@ async def test_r24_a_refusal_waits_for_no_write_of_others(mine, job):
     with pytest.raises(StoreUnavailable):
         await ledger.ask([orders[n] for n in mine], settle=lambda place, one: told.append((mine[place], one.answer)))
     assert told == [(0, c.Refused("unknown")), "sent"]
+
+
+async def test_r40a_of_two_unknown_changes_the_one_that_may_land_longer_is_waited_for():
+    """Both rest on the same version: while either may still be applied the job's fate is open."""
+    clock = Clock()
+    ledger = Ledger(MemoryStore(lambda: int(clock.at)), StoreClock(clock))
+    now = int(clock.at)
+    ledger.doubt(Change("job:a", 0, b"x", now + 2_000))
+    ledger.doubt(Change("job:a", 0, b"y", now + 100))
+    clock.at += 200
+    assert ledger._resolves_at("job:a", 0, int(clock.at)) == now + 2_000
+    assert ledger.pending("a")
+    assert ledger._resolves_at("job:a", 1, int(clock.at)) is None
+    assert not ledger.pending("a")

@@ -6,9 +6,9 @@ import asyncio
 import concurrent.futures
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from tenure.errors import ConfigError, LeaseLost, StoreUnavailable, TransactionTooLong
+from tenure.errors import ConfigError, LeaseLost, StoreCorrupt, StoreUnavailable, TransactionTooLong
 from tenure.rules import commands as c
 from tenure.rules.instant import span_words
 from tenure.rules.job import run_id
@@ -99,6 +99,9 @@ class Effects:
         except TransactionTooLong as error:
             holding.closing = False
             raise await self._too_long(name) from error
+        except StoreCorrupt:
+            await transaction.rollback()
+            raise
         except StoreUnavailable:
             # The commit's outcome is not known: nothing is believed before its change can't land any more.
             if change is not None:
@@ -115,14 +118,20 @@ class Effects:
             return StoreUnavailable(f"{name}: the commit came too late and was rolled back; try the transaction again.")
         return self._lost(holding, f"{name}: the run changed hands; nothing of the transaction was written.")
 
-    async def _standing(self, holding: Holding) -> str:
-        """How the run stands now: `held`, or what it ended as, or whose it is."""
-        command = c.Heartbeat(holding.slot, holding.token, holding.request)
+    async def _standing(self, holding: Holding) -> Literal["held", "success", "lost", "unknown"]:
+        """How the run stands now; `success` only where this very attempt is recorded so."""
+        place = holding.slot, holding.token
         try:
-            answer = (await self.ledger.ask_one(holding.job.name, command)).answer
+            answer = (await self.ledger.ask_one(holding.job.name, c.Heartbeat(*place, holding.request))).answer
+            if isinstance(answer, c.Refused) and answer.status == "success":
+                # Whose success? The end of a run that has ended changes nothing, and is right for its own token alone.
+                finish = c.Finish(*place, "success", holding.request)
+                answer = (await self.ledger.ask_one(holding.job.name, finish)).answer
         except StoreUnavailable:
             return "unknown"
-        return answer.status if isinstance(answer, c.Refused) else "held"
+        if isinstance(answer, c.Finished):
+            return "success"
+        return "lost" if isinstance(answer, c.Refused) else "held"
 
     def _lost(self, holding: Holding, sentence: str) -> LeaseLost:
         if holding.why != "lost":

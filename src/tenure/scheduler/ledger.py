@@ -238,7 +238,8 @@ class Ledger:
     def doubt(self, change: Change) -> None:
         """This change may have been applied, or may be until its deadline."""
         if change.conditional and change.deadline is not None:
-            self._unresolved[change.name] = (change.version, change.deadline)
+            sent = (change.version, change.deadline)  # of several the last that may still land
+            self._unresolved[change.name] = max(sent, self._unresolved.get(change.name, sent))
 
     def pending(self, job: str) -> bool:
         """Whether a change of this job may have been applied, or may still be, and nobody has looked yet."""

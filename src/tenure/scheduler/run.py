@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging
 import math
 import threading
 from collections.abc import Coroutine, Mapping, MutableMapping
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
 
@@ -308,21 +308,28 @@ class RunTransaction:
         self._holding.settling = self._deeds.on_engine(self._end(failed))
         return self._holding.settling
 
-    async def __aenter__(self) -> Any:
-        return await asyncio.wrap_future(self._deeds.on_engine(self._begin()))
+    def _unwanted(self, begun: concurrent.futures.Future[Any]) -> None:
+        """Whoever asked was cancelled meanwhile: what has begun all the same is undone."""
+        if not begun.cancelled() and begun.exception() is None:
+            with contextlib.suppress(LeaseLost):  # the instance has stopped, and has undone it
+                self._deeds.on_engine(self._end(failed=True))
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await asyncio.shield(asyncio.wrap_future(self._ending(error is not None)))
+    async def __aenter__(self) -> Any:
+        begun = self._deeds.on_engine(self._begin())
+        try:
+            return await asyncio.shield(asyncio.wrap_future(begun))
+        except asyncio.CancelledError:
+            begun.add_done_callback(self._unwanted)
+            raise
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await asyncio.shield(asyncio.wrap_future(self._ending(kind is not None)))
 
     def __enter__(self) -> Any:
         return self._deeds.on_engine(self._begin()).result()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ending(error is not None).result()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ending(kind is not None).result()
 
 
 class _RunLog(logging.LoggerAdapter[logging.Logger]):
