@@ -18,16 +18,18 @@ from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.borrowed import Borrower
 from tenure.board.database import Database, plain_url
+from tenure.board.refused import Refused
 from tenure.board.schedules import CHANGED, Fired, Schedule
-from tenure.errors import TenureError
+from tenure.errors import StoreUnavailable, TenureError
 from tenure.rules.instant import HOUR
+from tenure.scheduler.events import Event
 from tenure.scheduler.jobs import Options
-from tenure.scheduler.records import Records, RunView
+from tenure.scheduler.records import Records
 from tenure.scheduler.run import Run
 
 log = logging.getLogger("tenure.board")
 
-# So far back interrupted runs are looked for: longer than any server that knows of them may be away.
+# So far back interrupted runs are looked for that nobody here heard of: their server died before it made them up.
 MADE_UP_MS: Final = HOUR
 REMEMBERED: Final = 10_000
 # What a lost notice costs at most: schedules are looked at this often anyway.
@@ -55,6 +57,7 @@ class Bridge:
         self._known: dict[str, int] = {}
         self._paused: dict[str, bool] = {}
         self._made_up: dict[tuple[str, int], None] = {}  # in the order in which they were
+        self._interrupted: set[tuple[str, int]] = set()  # heard of, whatever their age
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -87,7 +90,12 @@ class Bridge:
         """Go by what the board says, as soon as it changes."""
         loop = asyncio.get_running_loop()
         with self.board.notices.ear(CHANGED) as ear:
-            self.app.on("interrupted", lambda _: loop.call_soon_threadsafe(ear.ring))
+
+            def heard(event: Event) -> None:
+                self._interrupted.add((event.job, event.slot or 0))
+                ear.ring()
+
+            self.app.on("interrupted", lambda event: loop.call_soon_threadsafe(heard, event))
             while True:
                 try:
                     await self.look()
@@ -104,26 +112,38 @@ class Bridge:
             await self._drop(job_name(schedule_id))
             del self._known[schedule_id]
         for one in found.values():
-            if self._known.get(one.id) != one.revision:
-                await self._put(one)
-                self._known[one.id] = one.revision
-            await self._mind_pause(one)
-            if one.paused is None:
-                await self._make_up(one.id)
+            try:
+                await self._heed(one)
+            except (StoreUnavailable, Refused):
+                raise  # the database is away: it would be for the others too
+            except Exception:
+                log.exception("schedule %s: this server can't go by it; the others are not held up", one.id)
+
+    async def _heed(self, one: Schedule) -> None:
+        """Bring one schedule's job to what the board says of it."""
+        if self._known.get(one.id) != one.revision:
+            await self._put(one)
+            self._paused.pop(one.id, None)  # who paused it in the store may have died before it was resumed
+            self._known[one.id] = one.revision
+        await self._mind_pause(one)
+        if one.paused is None:
+            await self._make_up(one.id)
 
     async def _make_up(self, schedule_id: str) -> None:
         """Fire the slots whose runs were interrupted or failed for good; one that was fired already stays as it is."""
         job = job_name(schedule_id)
 
-        async def ask(records: Records) -> list[RunView]:
+        async def ask(records: Records) -> set[int]:
             since = await records.now() - MADE_UP_MS
             ended = await records.runs([job], since=since, limit=OPTIONS["history"])
-            return [one for one in ended if one.status in ("interrupted", "failed")]
+            return {one.slot for one in ended if one.status in ("interrupted", "failed")}
 
-        for run in await self.app.ask(ask):
-            if (job, run.slot) not in self._made_up:
-                await self.board.database.write(schedules.fire, self.board, schedule_id, run.slot)
-                self._made_up[job, run.slot] = None
+        heard = {one for one in self._interrupted if one[0] == job}
+        for slot in sorted(await self.app.ask(ask) | {slot for _, slot in heard}):
+            if (job, slot) not in self._made_up:
+                await self.board.database.write(schedules.fire, self.board, schedule_id, slot)
+                self._made_up[job, slot] = None
+        self._interrupted -= heard
         while len(self._made_up) > REMEMBERED:
             self._made_up.pop(next(iter(self._made_up)))
 

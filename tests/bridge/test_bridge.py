@@ -6,10 +6,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 
 from tenure.board import audit, endpoints, reaper, schedules, todos
 from tenure.board.refused import Refused
 from tenure.bridge import Bridge, job_name
+from tenure.rules.commands import Claim, Won
+from tenure.rules.instant import HOUR
 
 EACH_SECOND = {"expression": "1s", "title": "tick of {slot:%H:%M:%S}", "overlap": "allow"}
 
@@ -76,6 +79,67 @@ async def test_b49_edits_pauses_and_removals_reach_a_running_server(open_board):
         assert left.paused is not None
     finally:
         await bridge.stop()
+
+
+async def test_b49_a_slot_whose_server_died_is_made_up_however_long_none_was_there(open_board):
+    """A run of three hours ago, left by a server that died in it, is interrupted by the next slot: it gets its todo."""
+    board = open_board
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    job = job_name(board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND).id)
+    bridge = Bridge(board)
+    await bridge.start()
+
+    async def die(records):
+        slot = await records.now() // 1000 * 1000 - 3 * HOUR
+        claim = Claim(slot, "t" * 32, "dead", 50, 1_000, 4 * HOUR, "allow", "catch-up", True)
+        assert isinstance((await records.ledger.ask_one(job, claim)).answer, Won)
+        return slot
+
+    try:
+        await until(lambda: board.rows("SELECT * FROM slots"))
+        slot = await bridge.app.ask(die)
+        await until(lambda: board.rows("SELECT * FROM slots WHERE slot = :slot AND outcome = 'todo'", slot=slot))
+    finally:
+        await bridge.stop()
+
+
+async def test_b49_a_schedule_that_a_server_cannot_read_holds_up_no_other(open_board):
+    """A zone that this server's data does not have: the schedule after it is run all the same."""
+    board = open_board
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    odd = board.write(schedules.add, board.alice, slug, "odd", {**EACH_SECOND, "expression": "* * * * *"})
+    other = board.write(schedules.add, board.bob, board.vend(board.bob).endpoint.slug, "ticks", EACH_SECOND)
+    change = sa.text(
+        "UPDATE schedules SET definition = replace(definition, '\"UTC\"', '\"Mars/North\"') WHERE id = :id"
+    )
+    board.database.writing(lambda tx: tx.execute(change, {"id": odd.id}))
+    bridge = Bridge(board)
+    await bridge.start()
+    try:
+        await until(lambda: job_name(other.id) in bridge.app.jobs)
+        assert job_name(odd.id) not in bridge.app.jobs
+    finally:
+        await bridge.stop()
+
+
+async def test_b49_a_pause_whose_server_died_is_ended_by_the_others(open_board):
+    """Paused and resumed while one server did not look, and the one that did died in between: slots go on."""
+    board = open_board
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "expression": "1d"})
+    dying, other = Bridge(board), Bridge(board)
+    for bridge in (dying, other):
+        await bridge.app.start()
+        await bridge.look()
+    board.write(schedules.pause, board.alice, "ticks")
+    await dying.look()
+    await dying.app.stop()
+    board.write(schedules.resume, board.alice, "ticks")
+    await other.look()
+    try:
+        assert (await other.app.ask(lambda records: records.job(job_name(made.id)))).paused is None
+    finally:
+        await other.app.stop()
 
 
 def _paused(bridge, job):
