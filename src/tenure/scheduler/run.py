@@ -336,8 +336,7 @@ class _RunLog(logging.LoggerAdapter[logging.Logger]):
     """Every line of a handler carries which attempt it is of."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        extra = {**(self.extra or {}), **(kwargs.get("extra") or {})}
-        return msg, {**kwargs, "extra": extra}
+        return msg, {**kwargs, "extra": {**(self.extra or {}), **(kwargs.get("extra") or {})}}
 
 
 def _number(name: str, value: object) -> float:
