@@ -22,11 +22,12 @@ class Putter:
     def __init__(self, url: str | None, credential: str | None) -> None:
         self._url, self._credential = url, credential
         self._board: Any = None
+        self._pid = 0
 
     def put(self, key: str, fields: Mapping[str, Any]) -> str:
         """Put one todo; the same key again is the same todo. Blocks. Raises ConfigError, and the client's errors."""
-        if self._board is None:
-            self._board = self._open()
+        if self._board is None or self._pid != os.getpid():  # a forked child shares no connection (R45a)
+            self._board, self._pid = self._open(), os.getpid()
         digest = hashlib.sha256(key.encode()).hexdigest()
         told = self._board.create_todo(
             request_id=digest[:REQUEST_ID_CHARS],
@@ -75,9 +76,15 @@ class Adding:
     ) -> None:
         """Each run puts one todo on the board: on the endpoint `to`, by its slug, or on the credential's own.
 
-        Title and body may hold `{slot}` and `{name}`, as those of the board's own schedules.
+        Title and body may hold `{slot}` and `{name}`, as those of the board's own schedules. Raises ConfigError.
         """
-        from tenure.rules.plans import fill
+        from tenure.rules.plans import fill, plan
+        from tenure.rules.refusal import Refusal
+
+        said = {"title": title, "queue": queue, "body": body, "payload": payload, "priority": priority}
+        if isinstance(refused := plan({"expression": "@daily", **said}), Refusal):
+            field = refused.details["field"]
+            raise ConfigError(field, said.get(field), refused.message.removeprefix(f"{field} "))
 
         async def put(run: Run) -> None:
             zone = str(run.slot.tzinfo)

@@ -1,6 +1,7 @@
 """Jobs of an application that put todos on a board: once per slot and call, however often a run is started (B49)."""
 
 import asyncio
+import os
 
 import pytest
 from serving import served
@@ -8,6 +9,9 @@ from serving import served
 from tenure import ConfigError, Tenure
 from tenure.board import endpoints
 from tenure.putting import Putter
+from tenure.scheduler.jobs import define
+from tenure.scheduler.run import Holding, Run
+from tenure.scheduler.seams import SystemClock
 
 
 @pytest.fixture
@@ -79,3 +83,66 @@ def test_b49_without_a_board_it_says_what_to_set(monkeypatch):
     monkeypatch.delenv("TENURE_ENDPOINT_CREDENTIAL", raising=False)
     with pytest.raises(ConfigError, match="TENURE_ENDPOINT_CREDENTIAL"):
         Putter(None, None).put("key", {"title": "x"})
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"title": "{day}"}, "title"),
+        ({"title": ""}, "title"),
+        ({"title": "x", "body": "{name:>20}"}, "body"),
+        ({"title": "x", "body": 5}, "body"),
+        ({"title": "x", "priority": 50}, "priority"),
+    ],
+)
+def test_b49_a_todo_that_no_slot_could_put_is_refused_when_it_is_defined(said, field):
+    """Not at each of its slots: one sentence that names the field, and no job is defined."""
+    app = Tenure("memory://")
+    with pytest.raises(ConfigError, match=f"^{field}="):
+        app.cron("0 7 * * *", name="triage").todo(**said)
+    assert not app.jobs
+
+
+async def test_b49_puts_that_are_gathered_keep_their_order(monkeypatch):
+    """Threads that begin in another order change no call's number: started again, each finds its own todo."""
+    put = {}
+
+    class Deeds:
+        def put(self, key, fields):
+            put[key] = fields["title"]
+            return key
+
+    async def later(work, *args, **fields):
+        if "left" in str(args) + str(fields):
+            await second_began.wait()
+        try:
+            return work(*args, **fields)
+        finally:
+            second_began.set()
+
+    second_began = asyncio.Event()
+    monkeypatch.setattr(asyncio, "to_thread", later)
+    run = Run(Holding(define("split", None, lambda: None, {}), 0, "", SystemClock()), Deeds())
+    await asyncio.gather(run.put("left"), run.put("right"))
+    assert put == {f"{run.key}#1": "left", f"{run.key}#2": "right"}
+
+
+def test_r45a_a_forked_child_puts_on_a_connection_of_its_own(monkeypatch):
+    """The parent's connection is left to the parent."""
+    opened = []
+
+    class Board:
+        def __init__(self, url, credential):
+            opened.append(os.getpid())
+
+        def create_todo(self, **fields):
+            return {"todo": {"id": "td_1"}}
+
+    monkeypatch.setattr("tenure.client.Board", Board)
+    putter = Putter("http://127.0.0.1:1", "credential")
+    putter.put("a", {"title": "x"})
+    putter.put("b", {"title": "x"})
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    putter.put("c", {"title": "x"})
+    assert opened == [parent, parent + 1]

@@ -96,7 +96,7 @@ def _judged(found: Plan) -> Refusal | None:
     for field in ("title", "body"):
         try:
             fill(getattr(found, field), found.tz, "x", 0)
-        except (KeyError, ValueError, IndexError, AttributeError):
+        except (KeyError, ValueError, IndexError, AttributeError, TypeError):
             return invalid(field, _FIELDS)
     todo = made(found, "x" * bounds.NAME_CHARS, first.at_ms if first is not None else 0)
     content = checked(todo, (found.queue or DEFAULT_QUEUE,), "schedule", None)

@@ -264,12 +264,16 @@ class Run:
         `body`, `payload`, `priority`. The calls of a run are counted, so its handler makes them in the same order each
         time. For sync handlers there is `put_now`. Raises ConfigError without a board, and the client's errors.
         """
-        return await asyncio.to_thread(self.put_now, title, **fields)
+        key = self._next_put()  # here, not on a thread: of calls that are gathered each keeps its number
+        return await asyncio.to_thread(self._deeds.put, key, {"title": title, **fields})
 
     def put_now(self, title: str, **fields: Any) -> str:
         """The same for sync handlers; blocks."""
+        return self._deeds.put(self._next_put(), {"title": title, **fields})
+
+    def _next_put(self) -> str:
         self._puts += 1
-        return self._deeds.put(f"{self.key}#{self._puts}", {"title": title, **fields})
+        return f"{self.key}#{self._puts}"
 
     def transaction(self, *, finish: bool = False, result: Any = None) -> RunTransaction:
         """A transaction of the store's database that commits only if the run still has its token (R39).
