@@ -9,6 +9,7 @@ import time
 
 import pytest
 from redis_server import Sentinel, free_port, fresh_prefix, slot_of, until, with_options
+from sluggish import Sluggish
 
 from tenure.errors import StoreError, StoreUnavailable
 from tenure.stores.contract import Ask, Change, Outcome, Record
@@ -192,6 +193,27 @@ async def test_sentinel(private, tmp_path):
             assert replica.info("replication")["role"] == "master"
     finally:
         sentinel.stop()
+
+
+async def test_a_sentinel_that_hangs_does_not_take_every_call(private):
+    """One that accepts and is silent may take the whole time of a call; the next may begin with another."""
+    server = private(port=free_port())
+
+    async def name_it(reader, writer):
+        while await reader.read(1_000):
+            port = str(server.port)
+            writer.write(f"*2\r\n$9\r\n127.0.0.1\r\n${len(port)}\r\n{port}\r\n".encode())
+        writer.close()
+
+    async with Sluggish() as silent, await asyncio.start_server(name_it, "127.0.0.1", 0) as sentinel:
+        there = sentinel.sockets[0].getsockname()[1]
+        store = RedisStore(f"redis+sentinel://127.0.0.1:{silent.port},127.0.0.1:{there}/main", timeout=0.6)
+        for _ in range(40):  # of two the right one is drawn first
+            with contextlib.suppress(StoreUnavailable):
+                await store.open()
+                break
+        assert (await store.read([Ask("a")])).found[0].version == 0
+        await store.close()
 
 
 async def test_tls(private, tmp_path):

@@ -93,6 +93,8 @@ class PostgresStore:
         Raises StoreError with a sentence; it may be tried again then.
         """
         if self._open is not None:
+            if os.getpid() != self._pid:
+                raise forked(self.url)
             raise StoreError(f"The store {self.url} is open already.")
         self._pid = os.getpid()
         return await self._within("start", self._set_up)

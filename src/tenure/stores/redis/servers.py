@@ -166,9 +166,9 @@ class Sentinels(Servers):
             return self._master
 
     async def _look(self) -> Node:
-        """Ask one sentinel after the other; what it names must call itself a master."""
+        """Ask one sentinel after the other, in random order; what it names must call itself a master."""
         said: list[str] = []
-        for sentinel in self._sentinels:
+        for sentinel in random.sample(self._sentinels, len(self._sentinels)):
             master: Node | None = None
             try:
                 async with asyncio.timeout(_LOOK_SECONDS):

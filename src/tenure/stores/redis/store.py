@@ -89,6 +89,8 @@ class RedisStore:
         Raises StoreError with a sentence; it may be tried again then.
         """
         if self._servers is not None:
+            if os.getpid() != self._pid:
+                raise forked(self.url)
             raise StoreError(f"The store {self.url} is open already.")
         self._pid = os.getpid()
         servers = KINDS[self._settings.kind](self._settings)
