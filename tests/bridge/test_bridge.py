@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from tenure.board import audit, endpoints, reaper, schedules, todos
+from tenure.board.database import Tx
 from tenure.board.refused import Refused
 from tenure.bridge import Bridge, job_name
 from tenure.rules.commands import Claim, Won
@@ -286,3 +287,25 @@ def test_b49_a_trigger_makes_a_todo_now_and_says_who_asked(board):
     fired = board.write(schedules.trigger, board.alice, "ticks")
     assert (fired.outcome, fired.reason) == ("todo", "triggered by alice")
     assert board.write(schedules.trigger, board.alice, "ticks").outcome == "skipped"
+
+
+async def test_b49_triggers_in_one_millisecond_make_a_todo_each(open_board):
+    """Forty that are asked for at once, on SQLite in one commit: forty todos, and forty entries of the history."""
+    board = open_board
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    board.write(schedules.add, board.alice, slug, "ticks", {**EACH_SECOND, "expression": "1d"})
+    trigger = (board.database.write(schedules.trigger, board, board.alice, "ticks") for _ in range(40))
+    fired = await asyncio.gather(*trigger)
+    assert len({one.todo_id for one in fired}) == len(board.rows("SELECT * FROM slots")) == 40
+
+
+def test_b49_a_trigger_in_the_millisecond_of_a_slot_takes_nothing_from_it(board, monkeypatch):
+    """The slot, whose run comes a moment later, makes its own todo."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    slot = (time.time_ns() // 10**9 + 5) * 1000
+    monkeypatch.setattr(Tx, "now", lambda tx: slot)
+    assert board.write(schedules.trigger, board.alice, "ticks").slot == slot + 1
+    board.write(schedules.fire, made.id, slot)
+    assert [row.slot for row in board.rows("SELECT slot FROM slots ORDER BY slot")] == [slot, slot + 1]
+    assert len(board.rows("SELECT id FROM todos")) == 2

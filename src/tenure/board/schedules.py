@@ -27,6 +27,7 @@ from tenure.rules.refusal import MISSING, conflict, invalid
 # Every server listens for this one: any schedule was added, edited, paused, resumed or removed.
 CHANGED: Final[Notice] = ("schedule", "any")
 HISTORY_LIMIT: Final = 200
+TRIGGERS_AT_ONCE: Final = 1_000  # in one millisecond
 
 Outcome = Literal["todo", "skipped", "refused"]
 
@@ -112,9 +113,19 @@ def trigger(tx: Tx, board: Board, human: Human, ref: str) -> Fired:
     found = get(tx, board, human, ref, lock=True)
     _living(tx, human, found)
     now = tx.now()
-    fired = fire(tx, board, found.id, now, because=f"triggered by {human.name}")
+    fired = fire(tx, board, found.id, _free(tx, found, now), because=f"triggered by {human.name}")
     _tell(tx, human, found, "trigger", now)
     return fired
+
+
+def _free(tx: Tx, found: Schedule, now: int) -> int:
+    """The first instant from now on that is neither a slot's nor another trigger's: each makes a todo of its own."""
+    due, taken = found.plan.schedule.previous, sa.select(tables.slots.c.slot).where(tables.slots.c.schedule == found.id)
+    for at in range(now, now + TRIGGERS_AT_ONCE):
+        slot = due(at)
+        if (slot is None or slot.at_ms != at) and tx.one(taken.where(tables.slots.c.slot == at)) is None:
+            return at
+    return now
 
 
 def get(tx: Tx, board: Board, human: Human, ref: str, *, lock: bool = False) -> Schedule:
