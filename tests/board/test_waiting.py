@@ -183,6 +183,26 @@ async def test_b38_who_comes_in_is_woken(hands):
 
 
 @listening
+async def test_b38_who_comes_in_once_more_is_woken(hands):
+    """Came in, was out again by the shift, and comes in as before: until when is all that is new in the row."""
+    slug = hands.vended.endpoint.slug
+    away = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[(time.gmtime().tm_wday + 3) % 7]
+    await do(hands, endpoints.set_shift, slug, f"TZ=UTC {away} 09:00-10:00")
+    await do(hands, endpoints.set_presence, slug, "in", 60)
+    hands.board.clock.turn(seconds=61)
+    usual, waiting.LOOK_SECONDS = waiting.LOOK_SECONDS, 60
+    try:
+        task = wait(hands, 50)
+        await settled(task)
+        await put(hands)
+        await settled(task)
+        await do(hands, endpoints.set_presence, slug, "in", 60)
+        assert len((await asyncio.wait_for(task, 20)).granted) == 1
+    finally:
+        waiting.LOOK_SECONDS = usual
+
+
+@listening
 async def test_b32_nothing_is_claimed_for_who_has_gone(hands):
     """The caller hangs up, or the server drains: an empty answer, and the todo stays ready for others."""
     gone = asyncio.Event()

@@ -261,7 +261,7 @@ def _edit(
         audit.write(tx, endpoint.human, actor, "edit", ("endpoint", endpoint.id), summary, now)
     if tell:
         tx.notify("endpoint", endpoint.id)
-    if "override" in changed or "shift" in changed:
+    if changed.keys() & {"override", "override_until", "shift"}:
         tx.notify("todo", endpoint.id)  # who waits may have come in
     return _edited(tx, endpoint, **changed)
 
