@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 
 from tenure.board import access, buckets, claims, endpoints, friends, humans, reaper, signing_in, tables, todos
 from tenure.board.board import Rate
@@ -45,6 +46,24 @@ def test_b25_a_revoke_waits_for_the_calls_that_have_begun_and_ends_their_claims(
     assert (row.end, row.ended is not None) == ("revoked", True)
     with pytest.raises(Refused):
         authenticated(board, vended, lambda *_: None)
+
+
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+def test_b25_a_revoke_may_take_as_long_as_its_todos_need(board):
+    """However many there are: the bound on a statement is for calls that many make, and would refuse it for ever."""
+    vended = board.vend()
+    todo_id = board.write(todos.create, board.alice, vended.endpoint, NewTodo("work")).todo.summary.id
+
+    def revoke(tx, board):
+        tx.execute(sa.text("SET LOCAL statement_timeout = '1s'"))
+        body = "'BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END'"
+        tx.execute(sa.text(f"CREATE FUNCTION pg_temp.slow() RETURNS trigger LANGUAGE plpgsql AS {body}"))
+        tx.execute(sa.text("CREATE TRIGGER slow AFTER UPDATE ON todos EXECUTE FUNCTION pg_temp.slow()"))
+        endpoints.revoke(tx, board, board.alice, vended.endpoint.slug)
+        tx.execute(sa.text("DROP TRIGGER slow ON todos"))
+
+    board.write(revoke)
+    assert board.read(todos.get, board.alice, todo_id).summary.shown == "dead"
 
 
 def test_b25_once_a_revoke_is_answered_nobody_claims(board):

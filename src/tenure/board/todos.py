@@ -146,6 +146,8 @@ def end_endpoint(tx: Tx, board: Board, endpoint: Endpoint, reason: Literal["revo
         f"SELECT id FROM todos WHERE endpoint = :endpoint AND ended IS NULL ORDER BY id{_LOCK if tx.postgres else ''}"
     )
     parameters = {"endpoint": endpoint.id, "now": now, "how": reason, "reason": endpoint_ended(reason)}
+    if tx.postgres:
+        tx.execute(sa.text("SET LOCAL statement_timeout = 0"))  # they may be many, and an end can't be left undone
     tx.execute(sa.text(_END_CLAIMS.format(live)), parameters)
     tx.execute(sa.text(_END_TODOS.format(live)), parameters)
     tx.notify("board", endpoint.human)
