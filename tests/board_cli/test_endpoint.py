@@ -1,6 +1,10 @@
 """`tenure endpoint`, typed at a served board; the ADR's sentences about the command line among it (B48)."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+
+from tenure.doors.cli import keeping
 
 
 def test_adr_0043_cli_vend_takes_a_default_lease_and_the_list_shows_it(live):
@@ -182,3 +186,26 @@ def test_commands_without_a_sign_in_say_so(live):
         assert "tenure auth login" in live.type(*words, code=4).stderr
     live._patch.setenv("TENURE_TOKEN", "tenure_human_" + "x" * 49)
     live.type("endpoint", "list", code=4)
+
+
+def test_b48a_a_credential_that_can_not_be_kept_is_shown_all_the_same(live, tmp_path):
+    """It was made, and is shown just once: where it can't be kept the user is told so, and sees it."""
+    (tmp_path / "file").write_text("")
+    live._patch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    vended = live.type("endpoint", "vend", "reviewer")
+    assert "credential  tenure_" in vended.stdout
+    assert "It is not kept here, so note it down: " in vended.stderr
+    assert live.read("endpoint", "rotate", "reviewer")["credential"].startswith("tenure_")
+
+
+def test_b48a_commands_that_keep_something_at_once_lose_nothing(tmp_path, monkeypatch):
+    """The file is read, changed and replaced by one command at a time."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    url = "http://board.example"
+
+    def keep(number):
+        keeping.keep_credential(url, f"slug-{number}", str(number), "reviewer", "c")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(keep, range(80)))
+    assert len(keeping.read()["servers"][url]["endpoints"]) == 80

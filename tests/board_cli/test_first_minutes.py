@@ -164,3 +164,13 @@ def test_work_gives_back_at_the_second_signal(desk):
     worker.communicate(timeout=60)
     shown = desk.read("todo", "show", todo)["todo"]
     assert (shown["shown"], shown["failures"], shown["attempts"][0]["end"]) == ("pending", 0, "released")
+
+
+def test_b52_a_first_start_without_a_place_for_the_token_still_tells_the_link(quiet_desk):
+    """The link is told just once; that the command line is not signed in is said beside it."""
+    (quiet_desk.folder / "config").write_text("")
+    quiet_desk.serve()
+    assert quiet_desk.server.poll() is None
+    assert quiet_desk.stop() == 0
+    assert any(line.startswith("sign in  http") and "/login/" in line for line in quiet_desk.printed)
+    assert "is not signed in" in (quiet_desk.folder / "board.log").read_text()

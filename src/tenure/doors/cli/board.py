@@ -102,6 +102,7 @@ def _check_reach(board: Board, host: str) -> None:
 def _told(opened: Opened, url: str, database: str, host: str, *, browse: bool) -> None:
     """What a user sees when requests are answered."""
     from tenure.board.database import plain_url
+    from tenure.errors import ConfigError
 
     kind, plain = plain_url(database)
     where = plain.removeprefix("sqlite:///") if kind == "sqlite" else plain.rsplit("@", 1)[-1]
@@ -111,9 +112,12 @@ def _told(opened: Opened, url: str, database: str, host: str, *, browse: bool) -
     put(f"board    {url}     data {where}{'     (loopback only)' if _is_loopback(host) else ''}")
     if opened.first is not None:
         link = f"{url}/login/{opened.first.link.reveal()}"
-        keeping.keep_token(url, opened.first.token.reveal(), opened.first.name)
         put(f"sign in  {link}     one use, {LINK_MINUTES} minutes")
-        say(f"this user's command line is signed in as {opened.first.name}; next: tenure endpoint vend NAME")
+        try:
+            keeping.keep_token(url, opened.first.token.reveal(), opened.first.name)
+            say(f"this user's command line is signed in as {opened.first.name}; next: tenure endpoint vend NAME")
+        except ConfigError as error:  # the board serves all the same, and the link is told just once
+            say(f"tenure: this user's command line is not signed in: {error}")
         if browse and sys.stdout.isatty():
             import webbrowser
 

@@ -145,8 +145,9 @@ def vend(remote: Remote, name: str, *, no_save: bool, **options: Any) -> int:
 
 def _handed_out(remote: Remote, told: dict[str, Any], *, keep: bool) -> int:
     one, credential = told["endpoint"], told["credential"]
+    kept = ""
     if keep and credential:
-        keeping.keep_credential(remote.url, one["slug"], one["id"], one["name"], credential)
+        kept = keeping.keep_shown(remote.url, one["slug"], one["id"], one["name"], credential)
     if remote.as_json:
         put_json(told)
         return 0
@@ -161,7 +162,7 @@ def _handed_out(remote: Remote, told: dict[str, Any], *, keep: bool) -> int:
     for line in pairs(facts, look()):
         put(line)
     if credential:
-        say("The credential is not shown again." + (f" It is kept in {keeping.place()}." if keep else ""))
+        say(f"The credential is not shown again. {kept}".rstrip())
         say(f"next: tenure todo add {one['slug']} TITLE, then tenure work {one['slug']} -- COMMAND")
     return 0
 

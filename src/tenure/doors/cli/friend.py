@@ -124,14 +124,13 @@ def collect(remote: Remote, friendship: str, again: bool, no_save: bool) -> int:
         return _told(remote, remote.send("POST", "friends", friendship, "allow-collect"))
     told = remote.send("POST", "friends", friendship, "collect")
     slug = told["friendship"]["endpoint"]
-    if not no_save:
-        keeping.keep_credential(remote.url, slug, friendship, slug, told["credential"])
+    kept = "" if no_save else keeping.keep_shown(remote.url, slug, friendship, slug, told["credential"])
     if remote.as_json:
         put_json(told)
         return 0
     for line in pairs([("endpoint", slug), ("mcp", told["mcp_url"]), ("credential", told["credential"])], look()):
         put(line)
-    say("The credential is not shown again." + ("" if no_save else f" It is kept in {keeping.place()}."))
+    say(f"The credential is not shown again. {kept}".rstrip())
     return 0
 
 

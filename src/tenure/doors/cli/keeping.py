@@ -5,9 +5,12 @@ One file, `$XDG_CONFIG_HOME/tenure/credentials.json`, readable by its owner alon
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,20 +45,18 @@ def read() -> dict[str, Any]:
 
 def keep_token(url: str, token: str, name: str) -> None:
     """Keep a human's token for a server, which is the one to ask from now on."""
-    told = read()
-    told["server"] = url
-    _servers(told, url).update(token=token, human=name)
-    _write(told)
+    with _changing() as told:
+        told["server"] = url
+        _servers(told, url).update(token=token, human=name)
 
 
 def drop_token(url: str) -> bool:
     """Forget the token for a server; whether there was one."""
-    told = read()
-    found = _servers(told, url).pop("token", None)
-    _servers(told, url).pop("human", None)
-    if found is not None:
-        _write(told)
-    return found is not None
+    if _servers(read(), url).get("token") is None:
+        return False
+    with _changing() as told:
+        _servers(told, url).pop("human", None)
+        return _servers(told, url).pop("token", None) is not None
 
 
 def token(url: str) -> str | None:
@@ -71,17 +72,25 @@ def human(url: str) -> str | None:
 
 def keep_credential(url: str, slug: str, endpoint_id: str, name: str, credential: str) -> None:
     """Keep an endpoint's credential, so that `tenure work` finds it."""
-    told = read()
-    kept = _servers(told, url).setdefault("endpoints", {})
-    kept[slug] = {"id": endpoint_id, "name": name, "credential": credential}
-    _write(told)
+    with _changing() as told:
+        kept = _servers(told, url).setdefault("endpoints", {})
+        kept[slug] = {"id": endpoint_id, "name": name, "credential": credential}
+
+
+def keep_shown(url: str, slug: str, endpoint_id: str, name: str, credential: str) -> str:
+    """The same for a credential that is told just once, kept or not: where it is kept now, or why it is not."""
+    try:
+        keep_credential(url, slug, endpoint_id, name, credential)
+    except ConfigError as error:
+        return f"It is not kept here, so note it down: {error}"
+    return f"It is kept in {place()}."
 
 
 def drop_credential(url: str, slug: str) -> None:
     """Forget the credential of an endpoint that has ended."""
-    told = read()
-    if _servers(told, url).get("endpoints", {}).pop(slug, None) is not None:
-        _write(told)
+    if slug in _servers(read(), url).get("endpoints", {}):
+        with _changing() as told:
+            _servers(told, url).get("endpoints", {}).pop(slug, None)
 
 
 def credential(url: str, endpoint: str) -> str | None:
@@ -100,10 +109,28 @@ def _servers(told: dict[str, Any], url: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+@contextlib.contextmanager
+def _changing() -> Iterator[dict[str, Any]]:
+    """What is kept, to be changed; it is written at the end. Commands that run at once wait for each other."""
+    path = place().with_suffix(".lock")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        raise ConfigError("credentials", str(place()), f"can't be written: {error.strerror}.") from None
+    with lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        told = read()
+        yield told
+        _write(told)
+
+
 def _write(told: dict[str, Any]) -> None:
     path = place()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".credentials")  # made with mode 0600
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(told, file, indent=2)
