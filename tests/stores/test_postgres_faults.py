@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -215,6 +216,27 @@ async def test_one_stuck_call_starves_nobody(own_postgres, opened):
     for one in held:
         await one.rollback()
     assert await (await store.begin(1.0)).commit(None)
+
+
+async def test_r21_a_listener_whose_connection_went_dumb_hears_again(own_postgres, opened, monkeypatch):
+    """What it should have heard was swallowed, and that connection stays dumb: another is made."""
+    monkeypatch.setattr("tenure.stores.postgres.listening._SILENCE_SECONDS", 0.1)
+    async with Sluggish(own_postgres.port) as between:
+        url = f"postgresql://tenure@127.0.0.1:{between.port}/postgres"
+        store, other = await opened(url, schema="dumb", timeout=0.5), await opened(own_postgres.url, schema="dumb")
+        heard = asyncio.create_task(anext(store.watch()))
+        between.still = True
+        await other.commit([Change("swallowed", 0, b"x", hint=True)])
+        await asyncio.sleep(1)
+        between.still = False
+        async with asyncio.timeout(10):
+            for version in itertools.count():
+                await other.commit([Change("loud", version, b"x", hint=True)])
+                await asyncio.wait([heard], timeout=0.05)
+                if heard.done():
+                    break
+        assert await heard == {"loud"}
+        await store.close()
 
 
 # --- commits that are not sure ----------------------------------------------------------------------------

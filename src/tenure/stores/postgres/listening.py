@@ -15,14 +15,16 @@ from tenure.stores.postgres.documents import Hints, told_names
 
 # How long a notification of our own is waited for where a pooler may swallow it.
 _PROBE_SECONDS: Final = 1.0
+# A connection whose other end stands still tells nothing by itself: after so much silence it is asked.
+_SILENCE_SECONDS: Final = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class Listener:
-    """Hears what other processes changed; `told` hears of it on the loop."""
+    """Hears what other processes changed; `told` hears of it on the loop. `seconds`: how long an answer may take."""
 
-    def __init__(self, server: Server, hints: Hints, told: Callable[[frozenset[str]], None]) -> None:
-        self._server, self._hints, self._told = server, hints, told
+    def __init__(self, server: Server, hints: Hints, told: Callable[[frozenset[str]], None], seconds: float) -> None:
+        self._server, self._hints, self._told, self._seconds = server, hints, told, seconds
         self._link: Link | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -71,11 +73,12 @@ class Listener:
         pause = _FIRST_PAUSE
         while True:
             try:
-                if self._link is None:
-                    self._link = await self._server.connect()
-                    await self._listen(self._link)
+                async with asyncio.timeout(self._seconds):
+                    if self._link is None:
+                        self._link = await self._server.connect()
+                    await self._listen(self._link)  # again after a silence: whether anybody is there
                 pause = _FIRST_PAUSE
-                async for notification in self._link.notifies():
+                async for notification in self._link.notifies(timeout=_SILENCE_SECONDS):
                     self._hear(notification.payload)
             except (psycopg.Error, StoreError, OSError):
                 await self._hang_up()

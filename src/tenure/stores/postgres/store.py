@@ -127,7 +127,7 @@ class PostgresStore:
             hints,
             Links(self._server, told.connections or (2 if lends else 3)),
             Links(self._server, told.transactions, keep=not lends),
-            Listener(self._ear, hints, self._tell),
+            Listener(self._ear, hints, self._tell, told.timeout),
         )
 
     def _tables(self, link: Link) -> Tables:
