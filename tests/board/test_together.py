@@ -123,3 +123,11 @@ async def test_a_call_that_was_cancelled_in_the_queue_is_not_begun(database):
     free.set()
     await asyncio.gather(first, kept)
     assert keys(database) == ["kept"]
+
+
+async def test_after_the_end_every_write_is_refused_and_none_waits_for_ever(database):
+    """The first that comes too late takes no turn that nobody would end."""
+    database.shut()
+    for key in ("a", "b"):
+        with pytest.raises(RuntimeError):
+            await asyncio.wait_for(database.write(put, key), 10)

@@ -35,13 +35,16 @@ class Together:
         self._runs = False
 
     def submit(self, case: Callable[[Any], T]) -> Future[T]:
-        """Run the case soon; its future is done after the commit. One that is cancelled in time is not begun."""
+        """Run the case soon; its future is done after the commit. One that is cancelled in time is not begun.
+
+        Raises RuntimeError when the writer takes nothing any more.
+        """
         future: Future[T] = Future()
         with self._lock:
+            if not self._runs:
+                self._writer.submit(self._run)
+                self._runs = True
             self._waiting.append((case, future))
-            begin, self._runs = not self._runs, True
-        if begin:
-            self._writer.submit(self._run)
         return future
 
     def _run(self) -> None:
