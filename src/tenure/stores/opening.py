@@ -61,14 +61,17 @@ def store_from_url(url: str, **options: object) -> Store:
     scheme = scheme.lower()
     if not found:
         raise ConfigError("store", redact(url), "is no URL of a store.", "Write sqlite:///tenure.db, or memory://.")
-    if scheme == "memory":
-        return _memory(url.strip(), options)
-    row = STORES.get(scheme)
-    if row is None:
+    if scheme != "memory" and scheme not in STORES:
         near = difflib.get_close_matches(scheme, [*STORES, "memory"], 1)
         hint = f"Did you mean {near[0]}://?" if near else f"There are {_existing()}."
         raise ConfigError("store", redact(url), f"no store has the scheme {scheme}://.", hint)
-    return cast(Store, _class(scheme, row)(url.strip(), **options))
+    make = _memory if scheme == "memory" else _class(scheme, STORES[scheme])
+    try:
+        return cast(Store, make(url.strip(), **options))
+    except ConfigError:
+        raise
+    except ValueError:  # brackets around no address, half a character
+        raise ConfigError("store", redact(url), "can't be read as a URL.", "Write sqlite:///tenure.db.") from None
 
 
 def _class(scheme: str, row: Row) -> type:
@@ -86,7 +89,7 @@ def _existing() -> str:
     return ", ".join(f"{scheme}://" for scheme in reversed(kinds.values())) + " and memory://"
 
 
-def _memory(url: str, options: dict[str, object]) -> MemoryStore:
+def _memory(url: str, **options: object) -> MemoryStore:
     """`memory://` is a new store each time; `memory://name` is one for the whole process."""
     parts = urlsplit(url)
     if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc or any(options.values()):

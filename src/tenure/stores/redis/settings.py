@@ -178,7 +178,7 @@ def _timeout(value: Any) -> float:
 
 def _count(name: str, value: Any, most: int) -> int:
     text = str(value)
-    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or int(text) > most:
+    if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > most:
         raise ConfigError(name, value, f"must be a whole number from 0 to {most}.")
     return int(text)
 
