@@ -1,6 +1,7 @@
 """Tools as a credential sees and calls them: what is granted, in strict schemas, with answers a model can use."""
 
 import json
+import re
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -37,6 +38,10 @@ async def test_case_b57_the_list_equals_the_grants(board, served, generation, ve
                 with pytest.raises(MCPError) as refused:
                     await client.call_tool(name, {})
                 assert (refused.value.code, refused.value.message) == (-32602, f"Unknown tool: {name}")
+        instructions = client.instructions
+    named = set(re.findall(r"[a-z_]+", instructions)) & {*ALL} - {"claim"}  # which is also what one holds
+    assert named <= {*verbs}, "the instructions speak of what may not be called"
+    assert ("lease_token" in instructions) == any(verb in verbs for verb in ("claim", "claim_next"))
 
 
 async def test_b27_an_ungranted_tool_answers_as_an_unknown_one(board, served, generation):

@@ -144,7 +144,7 @@ async def rename(asked: Who, ref: str, body: Rename) -> Response:
 
 @router.put("/endpoints/{ref}/presence", response_model=owned.Endpoint)
 async def set_presence(asked: Who, ref: str, body: SetPresence) -> Response:
-    """Be in or out for a while, whatever the shift says; null ends that."""
+    """Be in or out for a while, at most until the shift's next boundary; null ends that."""
     return await _edit(asked, endpoints.set_presence, ref, body.presence, body.for_seconds)
 
 
