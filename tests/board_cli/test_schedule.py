@@ -64,6 +64,23 @@ def test_b49_what_is_wrong_is_refused_in_a_sentence(triage, options, field):
     assert triage.read("schedule", "list") == {"schedules": []}
 
 
+@pytest.mark.parametrize("name", ["a/b", ".", ".."])
+def test_b49_a_name_that_no_address_can_hold_is_refused(triage, name):
+    """It could be added and then be shown, edited and removed by no command: refused at once, naming the field."""
+    refused = triage.type("schedule", "add", "triage", CRON, "--name", name, code=1)
+    assert "name stands in addresses" in refused.stderr
+    assert triage.read("schedule", "list") == {"schedules": []}
+
+
+@pytest.mark.parametrize("name", ["preview", "next", "a?b#c", "a%2Fb", "ä ö", "x;y"])
+def test_b49_any_other_name_is_found_by_each_command(triage, name):
+    """Letters that addresses spell in another way, and words that are addresses themselves."""
+    triage.type("schedule", "add", "triage", CRON, "--name", name)
+    for step in ("show", "pause", "resume", "trigger", "remove"):
+        triage.type("schedule", step, name)
+    assert triage.read("schedule", "list") == {"schedules": []}
+
+
 def test_b26_anothers_schedule_is_an_unknown_one(triage):
     """Bob and Charlie get for Alice's schedule, by name and by id, what they get for none."""
     made = triage.read("schedule", "add", "triage", CRON)

@@ -62,7 +62,7 @@ def add(tx: Tx, board: Board, human: Human, endpoint: str, name: str, raw: Mappi
     target = endpoint_of(tx, human, endpoint, lock=True)
     now = tx.now()
     writable(target, now)
-    name = granted(endpoint_rules.label(name, "name"))
+    name = granted(plans.label(name))
     plan = _plan(raw, target)
     schedule_id = ids.new("sc", now)
     values = {"id": schedule_id, "human": human.id, "endpoint": target.id, "name": name, "created": now}

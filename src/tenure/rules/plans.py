@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
-from tenure.rules import bounds
+from tenure.rules import bounds, endpoints
 from tenure.rules.endpoints import DEFAULT_QUEUE
 from tenure.rules.instant import DAY, aware, span, span_words
 from tenure.rules.refusal import Refusal, invalid
@@ -101,6 +101,14 @@ def _judged(found: Plan) -> Refusal | None:
     todo = made(found, "x" * bounds.NAME_CHARS, first.at_ms if first is not None else 0)
     content = checked(todo, (found.queue or DEFAULT_QUEUE,), "schedule", None)
     return content if isinstance(content, Refusal) else None
+
+
+def label(name: str) -> str | Refusal:
+    """A schedule's name. It stands in addresses, so that it is one part of a path."""
+    found = endpoints.label(name, "name")
+    if isinstance(found, str) and ("/" in found or found in {".", ".."}):
+        return invalid("name", "stands in addresses: it may hold no slash, and not be . or .. alone.")
+    return found
 
 
 def made(plan: Plan, name: str, slot_ms: int) -> NewTodo:
