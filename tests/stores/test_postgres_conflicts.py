@@ -1,6 +1,7 @@
 """40001 and 40P01, as PostgreSQL itself gives them: what was rolled back for certain is sent again."""
 
 import asyncio
+import hashlib
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from tenure.stores.postgres.connecting import Link
 pytestmark = pytest.mark.servers
 
 DONE, RACED = Outcome.DONE, Outcome.RACED
+SERIALIZABLE = "-cdefault_transaction_isolation%3Dserializable"
 INSERT = "INSERT INTO tenure_documents (name, version, body) VALUES (%s, 1, 'x')"
 
 
@@ -68,7 +70,7 @@ async def until_waits(server, count):
 
 async def test_r44_a_serialization_failure_is_sent_again(own_postgres, open_in, refused):
     """40001: somebody else makes the document while our statement waits for it; asked again, it lost its race."""
-    store = await open_in("serial", "-cdefault_transaction_isolation%3Dserializable")
+    store = await open_in("serial", SERIALIZABLE)
     async with await beside(own_postgres, "serial") as other:
         await other.execute(INSERT, ("a",))
         ours = asyncio.create_task(store.commit([Change("a", 0, b"ours"), Change("b", 0, b"ours")]))
@@ -80,7 +82,7 @@ async def test_r44_a_serialization_failure_is_sent_again(own_postgres, open_in, 
 
 async def test_r44_serializable_rivals_all_come_through(own_postgres, open_in, refused):
     """Where every session is serializable, rivals for one document lose races, and none an answer."""
-    one, other = [await open_in("rivals", "-cdefault_transaction_isolation%3Dserializable") for _ in range(2)]
+    one, other = [await open_in("rivals", SERIALIZABLE) for _ in range(2)]
 
     async def rival(store):
         done = 0
@@ -110,7 +112,7 @@ async def test_r44_a_deadlock_is_sent_again(own_postgres, open_in, refused):
 
 async def test_r39_a_transaction_where_sessions_are_serializable(own_postgres, open_in):
     """It sees one moment only: if the run was renewed meanwhile all is rolled back, and the error says so."""
-    store = await open_in("serious", "-cdefault_transaction_isolation%3Dserializable")
+    store = await open_in("serious", SERIALIZABLE)
     assert (await store.commit([Change("a", 0, b"x")])).outcomes == (DONE,)
     transaction = await store.begin(5)
     await transaction.connection.execute("SELECT 1 FROM serious.tenure_meta")
@@ -118,3 +120,16 @@ async def test_r39_a_transaction_where_sessions_are_serializable(own_postgres, o
     with pytest.raises(StoreError, match="rolled back"):
         await transaction.read(Ask("a"))
     assert (await store.read([Ask("a")])).found[0].version == 2
+
+
+async def test_tables_are_made_once_where_sessions_are_serializable(own_postgres, open_in):
+    """Three that start together and wait for one lock: who has it later sees what was made before."""
+    lock = int.from_bytes(hashlib.sha256(b"tenure begun.tenure_").digest()[:8], "big", signed=True)
+    async with await beside(own_postgres, "public") as other:
+        await other.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
+        opening = [asyncio.create_task(open_in("begun", SERIALIZABLE)) for _ in range(3)]
+        await until_waits(own_postgres, 3)
+        await other.commit()
+        stores = await asyncio.gather(*opening)
+    assert (await stores[0].commit([Change("a", 0, b"x")])).outcomes == (DONE,)
+    assert await stores[2].names("") == ("a",)

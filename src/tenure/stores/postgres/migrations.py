@@ -96,7 +96,8 @@ class Tables:
         """
         name = hashlib.sha256(f"tenure {self.schema}.{self.prefix}".encode()).digest()
         try:
-            await link.execute("BEGIN")
+            # Whoever waited for the lock must see what was made meanwhile, whatever the level of sessions here.
+            await link.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             await link.execute(
                 "SELECT pg_catalog.pg_advisory_xact_lock(%s::int8)", (int.from_bytes(name[:8], "big", signed=True),)
             )
