@@ -40,6 +40,8 @@ def test_b49_fields_are_filled_in_the_schedules_zone(text, filled):
         ({"expression": "61 * * * *", "title": "x"}, "expression"),
         ({"expression": "10x", "title": "x"}, "expression"),
         ({"expression": "0 7 * * *", "title": "x", "tz": "Mars/North"}, "tz"),
+        ({"expression": "10m", "title": "x", "tz": "Mars/North"}, "tz"),
+        ({"expression": "10m", "title": "x", "tz": "localtime"}, "tz"),
         ({"expression": "0 7 * * *", "title": "{slot.__class__}"}, "title"),
         ({"expression": "0 7 * * *", "title": "{0}"}, "title"),
         ({"expression": "0 7 * * *", "title": "{other}"}, "title"),

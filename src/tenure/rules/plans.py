@@ -18,6 +18,7 @@ from tenure.rules.instant import DAY, aware, span, span_words
 from tenure.rules.refusal import Refusal, invalid
 from tenure.rules.schedule import Schedule, ScheduleError, cron, every
 from tenure.rules.todo_content import NewTodo, checked
+from tenure.rules.zones import zone
 
 Overlap = Literal["skip", "allow"]
 CATCH_UP_LIMIT: Final = 30 * DAY
@@ -56,6 +57,7 @@ def timetable(expression: str, tz: str, dst_gap: Any = "shift", dst_overlap: Any
     word = expression.strip()
     if not (word and word[0].isdecimal() and " " not in word):
         return cron(expression, tz, dst_gap=dst_gap, dst_overlap=dst_overlap)
+    zone(tz)  # refused as for cron: titles are filled in with its time
     try:
         return every(span(word))
     except ScheduleError:
