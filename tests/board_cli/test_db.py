@@ -7,6 +7,7 @@ import stat
 import pytest
 from click.testing import CliRunner
 
+from tenure.board import backup
 from tenure.board.database import Database
 from tenure.board.upgrade import upgrade_in
 from tenure.doors.cli.root import cli as root
@@ -78,6 +79,28 @@ def test_a_backup_is_whole_while_it_is_written_to(typed, tmp_path):
     reader = sqlite3.connect(copy)
     assert reader.execute("SELECT x FROM t").fetchall() == [(1,)]
     reader.close()
+
+
+def test_a_backup_ends_however_often_it_is_written_to(monkeypatch, tmp_path):
+    """A commit between any two of its parts: it goes on, and holds what was there at its beginning."""
+    monkeypatch.setattr(backup, "PAGES", 1)
+    source, copy, parts = tmp_path / "a #1 50%41.db", tmp_path / "b.db", []
+    writer = sqlite3.connect(source, isolation_level=None)
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute("CREATE TABLE t (x)")
+    writer.executemany("INSERT INTO t VALUES (?)", [("x" * 4_000,)] * 20)
+
+    def write(left, _total):
+        writer.execute("INSERT INTO t VALUES ('late')")
+        parts.append(left)
+        assert len(parts) < 200, parts
+
+    backup.backup(source, copy, write)
+    writer.close()
+    reader = sqlite3.connect(copy)
+    assert reader.execute("SELECT count(*), max(x) = 'late' FROM t").fetchall() == [(20, False)]
+    reader.close()
+    assert len(parts) > 10
 
 
 def test_a_backup_of_what_is_no_file_says_what_to_use(typed, tmp_path):

@@ -25,9 +25,14 @@ def backup(source: Path, target: Path, progress: Callable[[int, int], None] = la
     make_private(target)
     try:
         with (
-            contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as original,
+            contextlib.closing(
+                sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+            ) as original,
             contextlib.closing(sqlite3.connect(target)) as copy,
         ):
+            # One view of it all: without, each write that comes between two parts begins the copy anew, for ever.
+            original.execute("BEGIN")
+            original.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             original.backup(copy, pages=PAGES, progress=lambda _status, left, total: progress(left, total))
             (found,) = copy.execute("PRAGMA integrity_check").fetchone()
     except sqlite3.Error as error:
