@@ -451,3 +451,24 @@ def test_blocking_work_says_of_each_end_what_came_of_it(played):
             next(work)
     assert [body["result"] for body in played.of("complete")] == [2, 2]
     assert played.of("fail")[0]["reason"].startswith("TypeError: ")
+
+
+def test_blocking_work_hears_of_the_lease_s_end_while_a_heartbeat_hangs(played):
+    """No answer to a heartbeat is waited for past the lease, which would be told to the body too late."""
+    played.lease_seconds, patience = 3, []
+
+    def hangs(request):
+        if request.url.path.endswith("/heartbeat"):
+            patience.append(request.extensions["timeout"])
+            raise httpx2.ReadTimeout("no answer")
+        return played(request)
+
+    with Board(transport=httpx2.MockTransport(hangs), credential="c") as board:
+        for todo in board.work(max_todos=1):
+            with todo:
+                end = time.monotonic() + 20
+                while todo.lost is None:
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+    assert patience
+    assert all(0 < seconds <= 2 for one in patience for seconds in one.values())

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 
+import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -14,6 +15,7 @@ from postgres_server import free_port
 
 from tenure.board import endpoints, todos
 from tenure.board.shapes import NewTodo
+from tenure.doors.cli.bridge import Bridge
 
 
 def bridged(served, vended, generation, credential=None, **options):
@@ -105,3 +107,32 @@ async def vended_bridge(board):
     if process.returncode is None:
         process.kill()
         await process.wait()
+
+
+class Cut(httpx2.AsyncByteStream):
+    """An answer as a stream, after which the connection breaks."""
+
+    async def __aiter__(self):
+        yield b'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
+        raise httpx2.ReadError("cut")
+
+
+async def test_the_bridge_answers_each_request_once_and_says_which_is_no_json():
+    """A connection that breaks after the answer is no second one; NaN is the message's fault, not the board's."""
+    answers = []
+    bridge = Bridge("http://board.example/mcp/a", "c", answers.append, answers.append)
+    stream = {"content-type": "text/event-stream"}
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=stream, stream=Cut()))
+    bridge._http = httpx2.AsyncClient(transport=transport)
+
+    async def lines():
+        yield '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}'
+        await until(lambda: not bridge._open)
+        yield '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"x":NaN}}'
+        await until(lambda: not bridge._open)
+
+    await bridge.run(lines())
+    first, second = map(json.loads, answers)
+    assert (first["id"], first["result"]) == (1, {})
+    assert (second["id"], second["error"]["code"]) == (2, -32700)
+    assert "can't be sent as JSON" in second["error"]["message"]

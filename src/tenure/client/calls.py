@@ -144,7 +144,7 @@ def request_of(call: Call) -> dict[str, Any]:
         "url": call.path,
         "params": call.query or None,
         "headers": call.headers,
-        "timeout": httpx2.Timeout(call.timeout_seconds, connect=CONNECT_SECONDS),
+        "timeout": httpx2.Timeout(call.timeout_seconds, connect=min(CONNECT_SECONDS, call.timeout_seconds)),
     }
     return told if call.body is None else {**told, "json": call.body}
 

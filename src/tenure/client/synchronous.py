@@ -179,8 +179,11 @@ class BlockingTask:
             if self._quiet.wait(max(0.0, min(self._pulse.next, self._pulse.ends) - time.monotonic())):
                 return
             asked = time.monotonic()
+            left = self._pulse.left(asked)
+            if left <= 0:
+                break
             try:
-                told = self._board.ask(self._board.beat(todo, token), patience_seconds=0)
+                told = self._board.ask(self._board.beat(todo, token, left), patience_seconds=0)
             except Refused as refused:
                 if refused.status not in calls.LATER:
                     error = refused

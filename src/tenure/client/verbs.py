@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tenure.client import calls
@@ -47,9 +48,10 @@ class Verbs:
         """Extend a lease: by the endpoint's default, or to `lease_ttl_seconds` from now."""
         return self._verb("heartbeat", todo_id=todo, lease_token=lease_token, lease_ttl_seconds=lease_ttl_seconds)
 
-    def beat(self, todo: str, lease_token: str) -> calls.Call:
-        """A bare heartbeat as a call, to be sent with a patience of its own."""
-        return self._call("heartbeat", todo_id=todo, lease_token=lease_token)
+    def beat(self, todo: str, lease_token: str, left_seconds: float) -> calls.Call:
+        """A bare heartbeat as a call, to be sent with a patience of its own; no answer is waited for past the lease."""
+        call = self._call("heartbeat", todo_id=todo, lease_token=lease_token)
+        return replace(call, timeout_seconds=min(call.timeout_seconds, left_seconds))
 
     def check_claim(self, todo: str, lease_token: str) -> Any:
         """Ask whether a claim is still held; for before what can't be undone."""

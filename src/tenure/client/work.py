@@ -115,7 +115,7 @@ class Task:
                 break
             try:
                 async with asyncio.timeout(left):
-                    told = await self._board.ask(self._board.beat(todo, token), patience_seconds=0)
+                    told = await self._board.ask(self._board.beat(todo, token, left), patience_seconds=0)
             except Refused as refused:
                 if refused.status not in calls.LATER:
                     error = refused

@@ -89,7 +89,9 @@ class Bridge:
         try:
             await self._send(message, expects=expects)
         except Exception as error:  # noqa: BLE001 - whatever it was, no request stays without an answer
-            if expects:
+            if expects and isinstance(error, ValueError):  # NaN, or half of a surrogate pair
+                self._put(_error(message["id"], PARSE_ERROR, f"The message can't be sent as JSON: {error}."))
+            elif expects:
                 why = f"The board at {self.url} did not answer ({type(error).__name__}). Is it running? Try again."
                 self._put(_error(message["id"], CONNECTION_CLOSED, why))
 
@@ -118,10 +120,14 @@ class Bridge:
     async def _answer(self, message: Message, response: httpx2.Response, *, expects: bool) -> None:
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             answered = False
-            async for event in httpx2.EventSource(response):
-                if event.data:
-                    answered |= '"id"' in event.data and json.loads(event.data).get("id") == message.get("id")
-                    self._put(event.data)
+            try:
+                async for event in httpx2.EventSource(response):
+                    if event.data:
+                        answered |= '"id"' in event.data and json.loads(event.data).get("id") == message.get("id")
+                        self._put(event.data)
+            except httpx2.TransportError:
+                if not answered:  # one answer is all that a request has
+                    raise
             if expects and not answered:
                 self._put(_error(message["id"], CONNECTION_CLOSED, "The board closed the answer before its end."))
             return
