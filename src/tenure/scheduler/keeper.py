@@ -37,6 +37,7 @@ class Watch:
     lease_end: float | None = None
     gone_until: float | None = None
     asking: bool = False
+    hinted: bool = False  # while it was asked: what is answered may have been read before
     token: str = ""  # of the check that is not answered yet: asked again with it, a win is not lost (R40a)
 
     @property
@@ -207,6 +208,7 @@ class Keeper:
         """Somebody changed these jobs' documents: look at once; the timers stay (R21)."""
         for watch in self.watches.values():
             if watch.job.document in jobs:
+                watch.hinted = watch.asking
                 self._set_look(watch, soon=True)
 
     @property
@@ -262,7 +264,9 @@ class Keeper:
                 self._set_look(one)
         finally:
             for one in due:
-                one.asking = False
+                if one.hinted:
+                    self._set_look(one, soon=True)
+                one.asking = one.hinted = False
             self._look_due.set()
 
     def _looked(self, watch: Watch, answered: Answered) -> None:
