@@ -270,6 +270,14 @@ def test_b07a_a_webhook_s_todo_says_so(hands):
 # --- humans on the Board ----------------------------------------------------------------------------------
 
 
+def test_b01_who_is_refused_a_dead_letter_hears_that_it_can_be_retried(hands):
+    """Taking it in hand and completing it both say so: the way on is true of the todo."""
+    todo_id = hands.put(failures_cap=1)
+    hands.fail(hands.take())
+    for case in (todos.board_claim, todos.board_complete):
+        assert "retry" in refused(act, hands, case, todo_id).message.lower(), case
+
+
 def test_b01_a_human_retries_a_dead_letter(hands):
     """One more attempt where they are used up; the next failure is the end again."""
     todo_id = hands.put(failures_cap=1)
@@ -334,7 +342,7 @@ def test_b01_a_human_ends_a_worker_s_claim(hands, case, end, state):
     act(hands, case, todo_id)
     seen = hands.see(todo_id)
     assert (seen.attempts[0].end, seen.summary.state) == (end, state)
-    lines = [row.action for row in hands.board.rows(tables.audit) if row.subject == "todo"]
+    lines = [row.action for row in hands.board.rows(sa.select(tables.audit).order_by("id")) if row.subject == "todo"]
     assert (lines[0], len(lines)) == ("create", 2)
 
 

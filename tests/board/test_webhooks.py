@@ -153,7 +153,8 @@ def test_b38a_the_ceiling_is_how_many_an_endpoint_may_have(board):
     board.write(webhooks.delete, board.alice, first.webhook.id, slug)
     board.write(webhooks.create, board.alice, name="x", ref=slug)
     none = board.vend(name="none", webhook_ceiling=0).endpoint.slug
-    assert board.refused(webhooks.create, board.alice, name="x", ref=none).details["reason"] == "webhook_ceiling"
+    refused = board.refused(webhooks.create, board.alice, name="x", ref=none)
+    assert (refused.details["reason"], "Delete one" in refused.message) == ("webhook_ceiling", False)
 
 
 def test_b38a_the_ceiling_holds_when_they_are_made_at_once(board):

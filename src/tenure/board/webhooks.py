@@ -77,8 +77,9 @@ def create(
     if queue is not None and queue not in endpoint.queues:
         raise Refused(invalid("queue", f"must be one of the endpoint's: {', '.join(endpoint.queues)}."))
     if len(_all(tx, endpoint)) >= endpoint.webhook_ceiling:
-        said = f"This endpoint may have {endpoint.webhook_ceiling} webhooks. Delete one first."
-        raise Refused(conflict(said, "webhook_ceiling", webhook_ceiling=endpoint.webhook_ceiling))
+        ceiling = endpoint.webhook_ceiling
+        said = f"may have {ceiling} webhooks. Delete one first." if ceiling else "may have no webhooks: vend another."
+        raise Refused(conflict(f"This endpoint {said}", "webhook_ceiling", webhook_ceiling=ceiling))
     webhook = Webhook(ids.new("wh", now), label, queue or endpoint.queues[0], now, None)
     key = board.ring.newest
     tx.execute(sa.insert(tables.webhooks).values(**webhook._asdict(), endpoint=endpoint.id, generation=1, secret=key))

@@ -21,13 +21,13 @@ _HOLDER: Final = {
 }
 _ASKER: Final = {
     "taken": "This todo is claimed and its lease is live. Take another, or wait until it is released.",
-    "finished": "This todo has ended. It can be listed and read, and no more be claimed or changed.",
+    "finished": "This todo has ended, and can only be read; if it failed, its human may retry or move it.",
     "blocked": "This todo waits for others that are not done yet.",
     "waiting": "This todo's time has not come: see not_before.",
     "retrying": "This todo failed and is tried again later: see retry_at. A human may retry it now.",
     "claimed": "This todo is claimed and its lease is live. Release it first.",
     "pending": "This todo is pending already.",
-    "not_claimed": "Nobody holds this todo. Take it on the Board of the web page first.",
+    "not_claimed": "Nobody holds this todo. Retry it if it failed, then take it on the Board of the web page.",
 }
 _KEPT: Final = " What you sent is kept for its human to read."
 
