@@ -27,10 +27,10 @@ def effects(url, tmp_path):
     return read
 
 
-async def one_run(app, handler, event, ends=("success", "failed", "handed-over", "lost")):
+async def one_run(app, handler, event, ends=("success", "failed", "handed-over", "lost"), **options):
     """Run the handler once, triggered; returns the run as recorded."""
     done = asyncio.Event()
-    app.job(name="work")(handler)
+    app.job(name="work", **options)(handler)
     for name in ends:
         app.on(name, lambda _: done.set())
     async with app:
@@ -170,6 +170,23 @@ async def test_r39_what_is_recorded_stands_whatever_comes_after(app, effects, ev
     assert effects() == [(run.key, 1)]
     assert names.count("success") == 1
     assert not {"lost", "failed"} & set(names)
+
+
+async def test_r39_a_handler_that_goes_on_after_its_recorded_end_is_left_in_peace(app, effects, event):
+    """No lease is renewed any more, for there is none to lose: nobody doubts it, and nothing is cancelled."""
+    said = []
+    for name in ("unsure", "lost"):
+        app.on(name, said.append)
+
+    async def work(run):
+        async with run.transaction(finish=True) as connection:
+            connection.execute("INSERT INTO effect VALUES (?, ?)", (run.key, run.attempt))
+        await asyncio.sleep(1.5)
+        said.append("all done")
+
+    run = await one_run(app, work, event, lease=1)
+    assert run.status == "success"
+    assert said == ["all done"]
 
 
 async def test_r15_a_result_that_cannot_be_kept_is_refused_at_once(app, effects, event):

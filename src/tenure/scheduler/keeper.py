@@ -149,6 +149,8 @@ class Keeper:
             case c.Renewed():
                 holding.sent = answered.sent
                 holding.unsure = False
+            case c.Refused() if holding.recorded:
+                self.drop(holding)  # its success stands: there is no lease to renew, nor to doubt
             case c.Refused() as refused if not holding.closing and not holding.over:
                 self._lose(holding, refused.runner or refused.status)
             case _:
