@@ -309,3 +309,14 @@ def test_b49_a_trigger_in_the_millisecond_of_a_slot_takes_nothing_from_it(board,
     board.write(schedules.fire, made.id, slot)
     assert [row.slot for row in board.rows("SELECT slot FROM slots ORDER BY slot")] == [slot, slot + 1]
     assert len(board.rows("SELECT id FROM todos")) == 2
+
+
+def test_b49_an_id_is_never_taken_for_anothers_name(board):
+    """A schedule that bears the id of another as its name: the id still means the one that has it."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    first = board.write(schedules.add, board.alice, slug, "zz", EACH_SECOND)
+    second = board.write(schedules.add, board.alice, slug, first.id, EACH_SECOND)
+    third = board.write(schedules.add, board.alice, slug, second.id, EACH_SECOND)
+    for one in (first, second, third):
+        assert board.write(schedules.pause, board.alice, one.id).id == one.id
+    assert [one.paused for one in board.read(schedules.list_all, board.alice)] == ["paused by alice"] * 3

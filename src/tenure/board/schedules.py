@@ -131,7 +131,8 @@ def _free(tx: Tx, found: Schedule, now: int) -> int:
 def get(tx: Tx, board: Board, human: Human, ref: str, *, lock: bool = False) -> Schedule:
     """The human's schedule, by name or id; `lock` keeps others from changing it. Raises Refused(MISSING)."""
     table = tables.schedules
-    statement = _select().where(_mine(human), sa.or_(table.c.id == ref, table.c.name == ref))
+    named = sa.or_(table.c.id == ref, table.c.name == ref)
+    statement = _select().where(_mine(human), named).order_by(sa.desc(table.c.id == ref))  # an id before a name
     if lock:
         statement = tx.locked(statement, of=table)
     row = tx.one(statement) if storable(ref) else None
