@@ -286,6 +286,32 @@ async def test_b32_a_cancelled_call_claims_nothing(hands):
 
 
 @listening
+async def test_b32_a_call_that_is_cancelled_while_its_claim_is_committed_gives_it_back(hands):
+    """The commit can't be taken back, and nobody is there any more to be told of it."""
+    await put(hands)
+    board, committed, told = hands.board, asyncio.Event(), asyncio.Event()
+    write = board.database.write
+
+    async def write_slowly(case, *args, **kwargs):
+        answer = await write(case, *args, **kwargs)
+        committed.set()
+        await told.wait()
+        return answer
+
+    board.database.write = write_slowly
+    task = wait(hands)
+    await committed.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    board.database.write = write
+    told.set()
+    async with asyncio.timeout(5):
+        while (await do(hands, todos.counts))[0].shown != "pending":  # noqa: ASYNC110 - the database tells
+            await asyncio.sleep(0.01)
+
+
+@listening
 async def test_b50_another_server_hears_that_a_board_looks_different(hands):
     """A claim is told within half a second, gathered with others; on SQLite, which has one server, at once."""
     board = hands.board

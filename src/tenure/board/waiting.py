@@ -96,6 +96,12 @@ class _Call:
                 task.cancel()
 
     async def _look(self, *, woken: bool = False) -> Claimed:
+        """Look; to its end also where the call is cancelled meanwhile: what was claimed then is given back."""
+        look = asyncio.ensure_future(self._looked(woken=woken))
+        look.add_done_callback(lambda done: done.cancelled() or done.exception())  # which nobody may be there to hear
+        return await asyncio.shield(look)
+
+    async def _looked(self, *, woken: bool) -> Claimed:
         claimed = await self._board.database.write(self._case, woken=woken)
         if self._gone.is_set() and not claimed.empty and self._ask.request_id is None:
             await self._board.database.write(self._hand_back, claimed)  # it was claimed in the very moment
