@@ -160,13 +160,14 @@ class Tenure:
             job = define(name, schedule, handler, options, self._defaults, tiny_leases=self._tiny_leases)
         if self.instance is not None:
             await self._engine.call(self.instance.put_job(job))
-        self._defined[name] = job
+        if self.instance is None or self.instance.jobs.get(name) is job:  # else it was dropped, or put anew, meanwhile
+            self._defined[name] = job
 
     async def drop_job(self, name: str) -> None:
         """Start no more runs of this job here; its records stay."""
-        self._defined.pop(name, None)
         if self.instance is not None:
             await self._engine.call(self.instance.drop_job(name))
+        self._defined.pop(name, None)
 
     def simulate(self, start: str | datetime, hours: float = HOURS) -> list[tuple[Slot, Job]]:
         """The slots of all jobs in the `hours` after `start`, in order; nothing is run."""

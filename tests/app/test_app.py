@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from tenure import ConfigError, NotFound, StoreError, Tenure
+from tenure.rules.schedule import every
 
 
 async def test_async_with_runs_and_stops(app):
@@ -271,6 +272,19 @@ async def test_an_iterator_of_events_that_is_closed_listens_no_more(app):
                 await anext(events)
         await events.aclose()
         assert len(app.instance.events._listeners) == before
+
+
+async def test_b49_a_job_put_and_dropped_at_once_is_there_for_all_or_for_none(app):
+    """Whichever comes first, once or many times: what the application says it defines is what its instance runs."""
+    await app.start()
+    for number in range(10):
+        steps = [app.put_job("x", every(1000), lambda: None), app.drop_job("x")]
+        await asyncio.gather(
+            *(steps if number % 2 else steps[::-1]), app.put_job("y", every(1000 + number), lambda: None)
+        )
+        assert set(app.jobs) == set(app.instance.jobs)
+        assert app.jobs["y"] is app.instance.jobs["y"]
+    await app.stop()
 
 
 async def test_r27_two_stops_are_one_and_an_impatient_one_changes_nothing(app):
