@@ -8,7 +8,7 @@ import pytest
 from postgres_hall import PostgresHall
 from psycopg_pool import AsyncConnectionPool
 
-from tenure.errors import ConfigError, StoreCorrupt, StoreError
+from tenure.errors import ConfigError, StoreCorrupt, StoreError, StoreUnavailable
 from tenure.proof.conformance import QUESTIONS, NotAskedError, random_sequences
 from tenure.stores.contract import Ask, Change, Mark, Outcome, Record
 from tenure.stores.opening import store_from_url
@@ -486,6 +486,28 @@ async def test_a_connection_factory_of_the_users(postgres_url, postgres_schema):
     await transaction.rollback()
     await store.close()
     assert all(one.closed for one in made)
+
+
+async def test_a_connection_factory_that_fails_is_a_store_that_cannot_be_reached(postgres_url, postgres_schema):
+    """Whatever it raises: a start says so and may be tried again, and so may a call of an open store."""
+    failing = [True]
+
+    async def connect():
+        if failing[0]:
+            raise RuntimeError("the vault is sealed")
+        return await psycopg.AsyncConnection.connect(postgres_url)
+
+    store = PostgresStore(connect=connect, schema=postgres_schema)
+    with pytest.raises(StoreUnavailable, match="the vault is sealed"):
+        await store.open()
+    failing[0] = False
+    await store.open()
+    failing[0] = True
+    with pytest.raises(StoreUnavailable, match="the vault is sealed"):
+        await store.read([Ask("a")])
+    failing[0] = False
+    assert (await store.read([Ask("a")])).found[0].version == 0
+    await store.close()
 
 
 # --- URLs -------------------------------------------------------------------------------------------------

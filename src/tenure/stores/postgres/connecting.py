@@ -210,10 +210,8 @@ class Server:
             raw = await self.source.take()
         except (psycopg.Error, OSError, UnicodeError) as error:
             raise unreachable(error, self.where, self.known) from error
-        except Exception as error:
-            if type(error).__name__ in ("PoolTimeout", "PoolClosed", "TooManyRequests"):
-                raise unreachable(error, self.where, known=True) from error
-            raise
+        except Exception as error:  # whatever it is that a user's factory raises
+            raise unreachable(error, self.where, known=True) from error
         except asyncio.CancelledError:  # its time is over: the first of several servers may be one that hangs
             self._look_elsewhere()
             raise
