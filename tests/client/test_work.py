@@ -369,6 +369,14 @@ def test_what_is_no_address_is_refused_at_once(client, url):
         client(url)
 
 
+@pytest.mark.parametrize("client", [Board, AsyncBoard])
+@pytest.mark.parametrize("url", ["http://", "http://[::1", "http://127.0.0.1:84x0", "http://127.0.0.1:842000"])
+def test_an_address_that_can_not_be_read_is_refused_at_once(client, url):
+    """Nor is it a fault of ours."""
+    with pytest.raises(ConfigError, match=r"is no address of a board: .*\. Write http://HOST:PORT"):
+        client(url)
+
+
 @pytest.mark.parametrize("seconds", ["5", [5]])
 def test_a_wait_that_is_no_number_is_refused(played, seconds):
     """In a sentence, before anything is sent."""

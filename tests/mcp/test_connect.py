@@ -88,6 +88,14 @@ def test_a_file_that_can_not_be_merged_is_left_as_it_is(kept, text):
     assert (kept / ".mcp.json").read_text() == text
 
 
+def test_settings_that_can_not_be_written_are_refused_in_a_sentence(kept):
+    """A file stands where the client's folder would be: the refusal names it, and is no fault of ours."""
+    (kept / ".cursor").write_text("")
+    told = connect("reviewer", "--client", "cursor", "--write", code=2).stderr
+    assert "can't be written: " in told
+    assert "without --write" in told
+
+
 def test_an_endpoint_that_is_not_kept_here_is_exit_3_with_what_to_do():
     """There is nothing to connect with."""
     assert "tenure endpoint vend" in connect("unknown", code=3).stderr
@@ -96,3 +104,13 @@ def test_an_endpoint_that_is_not_kept_here_is_exit_3_with_what_to_do():
 def test_the_bridge_without_a_credential_is_exit_4():
     """And says where to get one."""
     assert "tenure endpoint vend" in tenure("mcp", "unknown", code=4).stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", '{"servers": []}', '{"servers": {"x": 1}}', '{"servers": {"x": {"endpoints": {"a": "b"}}}}', "{"]
+)
+def test_b48a_a_file_of_credentials_of_another_shape_is_told_in_a_sentence(kept, text):
+    """Whoever edited it by hand hears which file it is, and it stays as it is."""
+    keeping.place().write_text(text)
+    assert "can't be read" in connect("reviewer", code=2).stderr
+    assert keeping.place().read_text() == text

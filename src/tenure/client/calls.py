@@ -68,6 +68,13 @@ def address(url: str) -> str:
     """A board's address as it was given. Raises ConfigError for what is none."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError("url", url, "is no address of a board.", f"Write http://{url.rpartition('://')[2]}")
+    hint = "Write http://HOST:PORT"
+    try:
+        parts = httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise ConfigError("url", url, f"is no address of a board: {error}.", hint) from None
+    if not parts.host or (parts.port or 0) > 65_535:
+        raise ConfigError("url", url, "is no address of a board: it has no such host or port.", hint)
     return url.rstrip("/")
 
 

@@ -40,7 +40,7 @@ def merged(present: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(client: Client, new: dict[str, Any], folder: Path) -> Path:
-    """Write the settings into the client's file below `folder`. Raises ConfigError for one that can't be merged."""
+    """Write the settings into the client's file below `folder`. Raises ConfigError for one that can't take them."""
     from tenure.errors import ConfigError
 
     path = folder / client.path
@@ -50,8 +50,12 @@ def write(client: Client, new: dict[str, Any], folder: Path) -> Path:
     except (OSError, ValueError, TypeError, AttributeError):
         hint = "Run it without --write, and put in by hand what it prints."
         raise ConfigError("settings", str(path), "can't be read as a JSON object of servers.", hint) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        hint = "Run it without --write, and put in by hand what it prints."
+        raise ConfigError("settings", str(path), f"can't be written: {error.strerror}.", hint) from None
     return path
 
 

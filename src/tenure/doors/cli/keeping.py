@@ -40,7 +40,19 @@ def read() -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise ConfigError("credentials", str(path), f"can't be read: {error}.", "Mend or remove it.") from None
-    return told if isinstance(told, dict) else {}
+    if not _well_shaped(told):
+        hint = "Mend or remove it."
+        raise ConfigError("credentials", str(path), "can't be read: it is not of the shape that is written here.", hint)
+    return dict(told)
+
+
+def _well_shaped(told: Any) -> bool:
+    """Whether it is what is written here: objects in objects, down to each endpoint's."""
+    servers = told.get("servers", {}) if isinstance(told, dict) else None
+    if not isinstance(servers, dict) or not all(isinstance(one, dict) for one in servers.values()):
+        return False
+    endpoints = [one.get("endpoints", {}) for one in servers.values()]
+    return all(isinstance(one, dict) and all(isinstance(kept, dict) for kept in one.values()) for one in endpoints)
 
 
 def keep_token(url: str, token: str, name: str) -> None:
@@ -105,8 +117,8 @@ def credential(url: str, endpoint: str) -> str | None:
 
 
 def _servers(told: dict[str, Any], url: str) -> dict[str, Any]:
-    found = told.setdefault("servers", {}).setdefault(url, {})
-    return found if isinstance(found, dict) else {}
+    found: dict[str, Any] = told.setdefault("servers", {}).setdefault(url, {})
+    return found
 
 
 @contextlib.contextmanager
