@@ -92,6 +92,19 @@ def test_b49_a_job_that_is_defined_anew_at_its_slot_loses_it_not(job, cluster, l
     assert slots == ["00Z", "20Z"]
 
 
+def test_r29a_a_change_on_purpose_is_no_drift(job, cluster):
+    """Two instances are given a new definition of a job that they know: nobody warns that another told otherwise."""
+    c = cluster([job("tick", "10s")], 2)
+    c.advance(15)
+    edited = job("tick", "20s", catch_up="1h")
+    for name in c.nodes:
+        on(c, name, lambda instance: instance.put_job(edited))
+    assert not c.heard("drift")
+    c.start("late", jobs=[job("tick", "20s", catch_up="2h")])
+    c.advance(5)
+    assert c.heard("drift")
+
+
 def test_a_slot_that_waits_its_jitter_is_dropped_with_its_job(job, cluster, log):
     """Once a job has been dropped no run of it starts, also not of a slot that came before."""
     c = cluster([job("tick", "10s", jitter="4s")], 1)

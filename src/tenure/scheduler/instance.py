@@ -164,7 +164,7 @@ class Instance:
     async def put_job(self, job: Job) -> None:
         """Run this job from now on, in place of the one of its name; what runs already runs on. Raises StoreError."""
         if self.started.is_set():
-            await self._register([job])
+            await self._register([job], anew=job.name in self.jobs)
         self.jobs[job.name] = job
         self.clockwork.put(job)
         if self.started.is_set():
@@ -175,10 +175,11 @@ class Instance:
         self.jobs.pop(name, None)
         self.clockwork.drop(name)
 
-    async def _register(self, jobs: Iterable[Job]) -> None:
+    async def _register(self, jobs: Iterable[Job], *, anew: bool = False) -> None:
+        """R29a. `anew`: it is known here and was changed on purpose, which is no drift."""
         orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in jobs]
         for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
-            if isinstance(answered.answer, c.Registered) and answered.answer.drift:
+            if isinstance(answered.answer, c.Registered) and answered.answer.drift and not anew:
                 self.shared.emit("drift", order.job, why="the options differ from those another instance told")
 
     async def stop(self, timeout: float = 20.0) -> None:  # noqa: ASYNC109 - it bounds the handlers, not this call
