@@ -105,6 +105,21 @@ def test_r29a_a_change_on_purpose_is_no_drift(job, cluster):
     assert c.heard("drift")
 
 
+def test_r29a_going_back_to_an_old_schedule_catches_up_none_of_its_slots(job, cluster, log):
+    """From minute 7 to minute 18 and, in the next hour at ten past, back: its minute 7 was no slot, and is none now."""
+    early, late = job("tick", "7 * * * *", catch_up="30m"), job("tick", "18 * * * *", catch_up="30m")
+    c = cluster([early], 2, start="2026-01-01T00:06:00Z")
+    for edited, seconds in ((late, 4 * 60), (early, 3600)):
+        c.advance(seconds)
+        for name in c.nodes:
+            on(c, name, lambda instance, edited=edited: instance.put_job(edited))
+    c.advance(60)
+    assert [key[-9:] for key, _, _ in log.of("begin")] == ["00:07:00Z", "00:18:00Z"]
+    assert not c.marks("tick")
+    c.advance(3600)
+    assert [key[-9:] for key, _, _ in log.of("begin")][2:] == ["02:07:00Z"]
+
+
 def test_a_slot_that_waits_its_jitter_is_dropped_with_its_job(job, cluster, log):
     """Once a job has been dropped no run of it starts, also not of a slot that came before."""
     c = cluster([job("tick", "10s", jitter="4s")], 1)

@@ -67,12 +67,16 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """An instance that knows the job has started (R29a). `told`: the definition as JSON, for people."""
+    """An instance that knows the job has started (R29a). `told`: the definition as JSON, for people.
+
+    anew: it has not; it was given another definition of a job that it knew.
+    """
 
     schedule: str
     fingerprint: str
     told: str
     bound_ms: int
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,9 +277,12 @@ def _refused(run: Run | None, past: Past | None) -> c.Refused:
 
 
 def _register(job: Job, told: c.Register, now: int) -> Decision:
-    """R29a: when a schedule was first seen is kept, also while an old and a new one alternate in a deploy."""
-    known = dict(job.seen)
-    since = known.get(told.schedule, now)
+    """R29a: when a schedule was first seen is kept, also while an old and a new one alternate in a deploy.
+
+    Not where somebody went back to one on purpose: what passed while another held is not a slot of it.
+    """
+    changed = told.anew and job.definition is not None and job.definition.schedule != told.schedule
+    since = now if changed else dict(job.seen).get(told.schedule, now)
     seen = tuple(pair for pair in job.seen if pair[0] != told.schedule)[1 - SCHEDULES :]
     before = job.definition
     after = job._replace(

@@ -177,7 +177,7 @@ class Instance:
 
     async def _register(self, jobs: Iterable[Job], *, anew: bool = False) -> None:
         """R29a. `anew`: it is known here and was changed on purpose, which is no drift."""
-        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms)) for job in jobs]
+        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms, anew)) for job in jobs]
         for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
             if isinstance(answered.answer, c.Registered) and answered.answer.drift and not anew:
                 self.shared.emit("drift", order.job, why="the options differ from those another instance told")
