@@ -119,6 +119,39 @@ async def test_b32_a_cancelled_call_ends_and_claims_nothing(board, pair, generat
     assert state_of(board, todo) == "pending"
 
 
+async def test_b32_a_cancellation_right_behind_its_call_does_not_overtake_it(board, served, monkeypatch):
+    """The call is still asking whose credential it carries when the client gives it up."""
+    vended = vend(board)
+    path, (_, message) = f"/mcp/{vended.endpoint.slug}", call_of("handshake", wait_seconds=50)
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    began, go_on, read = asyncio.Event(), asyncio.Event(), served.board.database.read
+
+    async def slow_once(*arguments):
+        if not began.is_set():
+            began.set()
+            await go_on.wait()
+        return await read(*arguments)
+
+    async with served.http(vended, headers_more={"mcp-session-id": "known"}) as client:
+        await client.post(path, json=cancelled)  # from here on it is known whose credential this is
+        monkeypatch.setattr(served.board.database, "read", slow_once)
+        waiting = asyncio.create_task(client.post(path, json=message))
+        await began.wait()
+        assert (await client.post(path, json=cancelled)).status_code == 202
+        go_on.set()
+        assert result_of(await asyncio.wait_for(waiting, 2))["empty"] is True
+
+
+async def test_b34_a_call_beyond_the_limit_is_refused_as_the_tools_result(board, served, generation, monkeypatch):
+    """A model can wait with fewer, and is told so; the protocol's errors are for programs."""
+    monkeypatch.setattr("tenure.doors.mcp.calls.OPEN_LIMIT", 0 if generation == "modern" else 1)
+    async with served.client(vend(board), generation) as client:
+        await until(lambda: len(served.door.calls) == int(generation == "handshake"))
+        answer = await client.call_tool("claim_next", {"wait_seconds": 5})
+    assert answer.is_error
+    assert answer.structured_content["code"] == "rate_limited"
+
+
 async def test_b32_only_the_same_endpoint_can_cancel(board, served):
     """Session and request id of another's call are of no use."""
     mine, other = vend(board), vend(board, name="other")

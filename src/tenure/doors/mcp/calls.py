@@ -49,6 +49,7 @@ class Call:
         self.endpoint_id = ""
         self.gone = asyncio.Event()
         self.denied: Refusal | None = None
+        self.refused: Refusal | None = None  # before its tool was called, though it is the tool's result
         self.declined = False
         self.read = False  # whether what the credential opens was read at all
         self._worker: Worker | None = None

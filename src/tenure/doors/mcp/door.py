@@ -120,15 +120,20 @@ class Door:
         except (Refused, _NoMessage):
             await call.identify()
             raise
-        if not tools.quick(message):  # a tool that is answered at once reads by itself what the credential opens
-            worker = await call.identify()
-            if call.modern and tools.declines_modern(self._board, worker.endpoint):
-                await _unsupported(message, scope)(scope, receive, send)
-                return
-            if message.get("method") != "tools/call":  # which is counted as the verb that it is
-                await spend(self._board, "worker", call.endpoint_id)
-        scope = {**scope, tools.CALL: call}
-        await self._hand_on(call, message, scope, _replay(body, call.hearing(receive)), send)
+        session = Headers(scope=scope).get("mcp-session-id", "")
+        async with contextlib.AsyncExitStack() as stack:
+            if session and not call.modern and tools.waits(message):
+                # Before anything is awaited, so that a cancellation that came right behind overtakes nothing.
+                await stack.enter_async_context(self.calls.cancellable(call, session, message.get("id")))
+            if not tools.quick(message):  # a tool that is answered at once reads by itself what the credential opens
+                worker = await call.identify()
+                if call.modern and tools.declines_modern(self._board, worker.endpoint):
+                    await _unsupported(message, scope)(scope, receive, send)
+                    return
+                if message.get("method") != "tools/call":  # which is counted as the verb that it is
+                    await spend(self._board, "worker", call.endpoint_id)
+            scope = {**scope, tools.CALL: call}
+            await self._hand_on(call, message, scope, _replay(body, call.hearing(receive)), send)
 
     async def _hand_on(self, call: Call, message: Message, scope: Scope, receive: Receive, send: Send) -> None:
         """Give the message to the SDK; but a cancellation is for us, who find the call on whatever server."""
@@ -143,11 +148,14 @@ class Door:
         else:
             if message["method"] != "tools/call":
                 self._hears()
-            with self.calls.opened(call):
-                async with contextlib.AsyncExitStack() as stack:
-                    if session and not call.modern:
-                        await stack.enter_async_context(self.calls.cancellable(call, session, message.get("id")))
-                    await self._waiting.handle_request(scope, receive, send)
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(self.calls.opened(call))
+                except Refused as refused:
+                    if message["method"] != "tools/call":
+                        raise
+                    call.refused = refused.refusal  # a model can mend that, and hears it as the tool's result (B34)
+                await self._waiting.handle_request(scope, receive, send)
 
     def _unless_denied(self, call: Call, message: Message, scope: Scope, receive: Receive, send: Send) -> Send:
         """For a tool that is answered at once: its answer, or what is said to who may not ask for one."""

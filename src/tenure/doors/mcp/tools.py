@@ -131,6 +131,8 @@ async def called(board: Board, call: Call, name: str, arguments: Mapping[str, An
             raise unknown
         return worker
 
+    if call.refused is not None and granted(call.worker, name):
+        return _result(fault(call.refused), is_error=True)
     verb = CATALOGUE.get(name)
     gone = asyncio.ensure_future(call.gone.wait())
     try:
