@@ -72,7 +72,7 @@ async def serving(board, port=0):
         await board.notices.close()
 
 
-async def until(holds, seconds=2.0):
+async def until(holds, seconds=10.0):
     """Wait until something that servers or clients bring about holds; it fails when that takes too long."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - what is waited for happens elsewhere

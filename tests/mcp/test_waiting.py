@@ -96,7 +96,7 @@ async def test_b32_a_cancelled_call_ends_and_claims_nothing(board, pair, generat
         async with one.client(vended, generation) as client:
             waiting = await wait_with(one, client, generation, 50)
             waiting.cancel()
-            await until(lambda: not len(one.door.calls), 1)
+            await until(lambda: not len(one.door.calls))
     else:
         _, message = call_of(generation, wait_seconds=50)
         session = {"mcp-session-id": "a-session-that-no-server-knows"}
