@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import sqlite3
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -148,6 +151,24 @@ def test_case_b37_thirty_two_writers_and_no_lock_error_reaches_anybody(board, bo
         assert all(threads.map(write, range(64)))
     other.database.shut()
     assert len(board.read(tokens.list_all, board.alice)) == 64
+
+
+def test_b50_another_process_that_ends_leaves_the_log_to_a_server_whose_pool_grew(tmp_path):
+    """Connections that are made later drop no lock of those before: what is committed afterwards is not lost."""
+    file = tmp_path / "a.db"
+    database = Database(f"sqlite:///{file}")
+    try:
+        database.writing(lambda tx: tx.execute(sa.text("CREATE TABLE t (x)")))
+        with database.engine.connect(), database.engine.connect():  # two at once: one of them is new
+            pass
+        look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('SELECT * FROM t'); c.close()"
+        subprocess.run([sys.executable, "-c", look, str(file)], check=True)
+        assert file.with_name("a.db-wal").exists()
+        database.writing(lambda tx: tx.execute(sa.text("INSERT INTO t VALUES (1)")))
+        with contextlib.closing(sqlite3.connect(file)) as reader:
+            assert reader.execute("SELECT x FROM t").fetchall() == [(1,)]
+    finally:
+        database.shut()
 
 
 async def test_b30_a_notice_is_heard_with_the_commit_by_this_server_and_by_others(board, board_url):

@@ -12,6 +12,7 @@ import hmac
 import os
 import re
 import secrets
+import threading
 import zlib
 from pathlib import Path
 from typing import Final, Literal
@@ -23,6 +24,7 @@ DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS: Final = tuple(first + second for first in DIGITS for second in DIGITS)
 _SPELLED: Final = re.compile(r"tenure_(endpoint|human|session|link|friend)_[0-9A-Za-z]{49}")
 LEAST_BYTES: Final = 32
+_making: Final = threading.Lock()
 
 
 class Secret(str):
@@ -133,6 +135,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def make_private(path: str | Path) -> None:
-    """Make the file that SQLite is about to make, for its owner alone; one that is there stays as it is."""
-    with contextlib.suppress(OSError):  # SQLite says it better
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    """Make the file that SQLite is about to make, for its owner alone; one that is there is not touched."""
+    # Closing any descriptor of a file drops all locks that this process holds on it, and SQLite's are such locks:
+    # without them another process takes itself for the last one, and deletes the log with what was committed.
+    with _making, contextlib.suppress(OSError):  # SQLite says it better
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
