@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import types
 
 import pytest
 from argon2 import PasswordHasher
@@ -10,6 +11,7 @@ from board_hall import open_hall
 from tenure.board import access, audit, buckets, humans, signing_in, tables, tokens
 from tenure.board.board import BoardSettings, Rate
 from tenure.board.refused import Refused
+from tenure.rules.bucket import Taken
 from tenure.rules.refusal import MISSING
 
 WORDS = "a horse that counts to nine"
@@ -276,6 +278,32 @@ async def test_b43_workers_who_call_at_once_have_the_whole_burst(board, board_ur
         allowed += sum(not isinstance(one, Refused) for one in told)
     other.database.shut()
     assert allowed == 400 - 64
+    assert board.refills == {}
+
+
+async def test_b43_a_call_that_comes_as_a_refill_ends_takes_one_of_its_own():
+    """What was taken is used up in that very moment: who finds nothing left asks the row again, not what is over."""
+
+    class Spare(dict):
+        looks = 0
+
+        def get(self, *args):
+            self.looks += 1
+            assert self.looks < 100, "it asks for ever, and nothing else of the server goes on"
+            return super().get(*args)
+
+    late, database = [], types.SimpleNamespace()
+    settings = BoardSettings(worker=Rate(1, 1))  # so that one call is taken at a time
+    board = types.SimpleNamespace(settings=settings, spare=Spare(), refills={}, database=database)
+
+    async def write(*_):
+        if not late:  # they begin once this task is over, and before anybody hears that it is
+            late.extend(asyncio.ensure_future(buckets.spend(board, "worker", "x")) for _ in range(2))
+        return Taken(True, 0, 0, 0)
+
+    database.write = write
+    told = [await buckets.spend(board, "worker", "x"), *await asyncio.gather(*late)]
+    assert [one.allowed for one in told] == [True] * 3
     assert board.refills == {}
 
 

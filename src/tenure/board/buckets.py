@@ -39,8 +39,7 @@ async def _spent(board: Board, kind: Kind, key: str, cost: int) -> Taken:
         return await board.database.write(take, board, name, rate, cost)
     while board.spare.get(name, 0) < cost:
         if name not in board.refills:  # one at a time: calls that come at once share it, and don't hoard
-            board.refills[name] = refill = asyncio.ensure_future(_refill(board, name, rate, cost))
-            refill.add_done_callback(lambda _: board.refills.pop(name))
+            board.refills[name] = asyncio.ensure_future(_refill(board, name, rate, cost))
         taken = await asyncio.shield(board.refills[name])
         if not taken.allowed:
             return taken
@@ -50,14 +49,17 @@ async def _spent(board: Board, kind: Kind, key: str, cost: int) -> Taken:
 
 async def _refill(board: Board, name: str, rate: Rate, cost: int) -> Taken:
     """Take a chunk from the row, or where there is none left as much as one call costs."""
-    calls = max(cost, min(CHUNK, rate.burst // 4))
-    taken = await board.database.write(take, board, name, rate, calls)
-    if not taken.allowed:
-        calls = cost
+    try:
+        calls = max(cost, min(CHUNK, rate.burst // 4))
         taken = await board.database.write(take, board, name, rate, calls)
-    if taken.allowed:
-        board.spare[name] = board.spare.get(name, 0) + calls
-    return taken
+        if not taken.allowed:
+            calls = cost
+            taken = await board.database.write(take, board, name, rate, calls)
+        if taken.allowed:
+            board.spare[name] = board.spare.get(name, 0) + calls
+        return taken
+    finally:  # not a turn of the loop later: who found a refill that is over would ask it for ever
+        board.refills.pop(name, None)
 
 
 def refusal(taken: Taken) -> Refusal:
