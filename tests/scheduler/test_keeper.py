@@ -1,4 +1,4 @@
-"""The keeper's checks, where a hint comes while one of them is under way; the ledger is a stand-in."""
+"""The keeper's judgement, and its checks where a hint comes while one is under way; the ledger is a stand-in."""
 
 import asyncio
 import types
@@ -8,6 +8,7 @@ from tenure.rules.job import EMPTY
 from tenure.rules.timers import GRID
 from tenure.scheduler.keeper import Keeper
 from tenure.scheduler.ledger import Answered
+from tenure.scheduler.run import Holding
 
 SLOT, NOW, LEASE_END = 1_000, 2_000, 32_000
 
@@ -22,6 +23,27 @@ class Slow:
         self.asked.set()
         await self.on_its_way.wait()
         return [Answered(c.Running("another", 1, LEASE_END), EMPTY, 1, NOW, NOW) for _ in orders]
+
+
+def test_r39_a_run_whose_success_is_recorded_is_not_doubted():
+    """Its handler goes on while the store is away: there is no lease left that could run out unseen."""
+    told = []
+    shared = types.SimpleNamespace(
+        clock=types.SimpleNamespace(boot=lambda: LEASE_END),
+        chance=types.SimpleNamespace(draw=lambda: 0.5),
+        emit=lambda name, *_, **__: told.append(name),
+    )
+    keeper = Keeper(shared, None)
+    job = types.SimpleNamespace(name="work", heartbeat_ms=5_000, lease_ms=30_000, is_async=True, when_unsure="abort")
+    recorded, open_still = (Holding(job, slot, "", shared.clock) for slot in (SLOT, SLOT + 1))
+    for one in (recorded, open_still):
+        one.sent = NOW
+        keeper.hold(one)
+    recorded.recorded = True
+    keeper.judge()
+    assert (recorded.why, open_still.why) == ("", "unsure")
+    assert told == ["unsure"]
+    assert list(keeper.holdings.values()) == [open_still]
 
 
 async def test_r21_a_hint_that_comes_while_a_check_is_under_way_is_not_lost():

@@ -111,6 +111,9 @@ class Keeper:
         boot = self.shared.clock.boot()
         for holding in tuple(self.holdings.values()):
             job = holding.job
+            if holding.recorded:
+                self.drop(holding)  # its success stands: there is no lease to renew, nor to doubt
+                continue
             if holding.unsure or job.lease_ms is None:
                 continue
             if timers.judge(boot, holding.sent, job.lease_ms, job.heartbeat_ms) == "unsure":
@@ -149,8 +152,6 @@ class Keeper:
             case c.Renewed():
                 holding.sent = answered.sent
                 holding.unsure = False
-            case c.Refused() if holding.recorded:
-                self.drop(holding)  # its success stands: there is no lease to renew, nor to doubt
             case c.Refused() as refused if not holding.closing and not holding.over:
                 self._lose(holding, refused.runner or refused.status)
             case _:
