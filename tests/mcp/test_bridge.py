@@ -112,17 +112,23 @@ async def vended_bridge(board):
 class Cut(httpx2.AsyncByteStream):
     """An answer as a stream, after which the connection breaks."""
 
+    def __init__(self, data):
+        self.data = data
+
     async def __aiter__(self):
-        yield b'event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
+        yield b"event: message\ndata: " + self.data + b"\n\n"
         raise httpx2.ReadError("cut")
 
 
 async def test_the_bridge_answers_each_request_once_and_says_which_is_no_json():
-    """A connection that breaks after the answer is no second one; NaN is the message's fault, not the board's."""
-    answers = []
+    """A connection that breaks after the answer is no second one; NaN is the message's fault, not the board's.
+
+    What only looks like an answer is nobody's message.
+    """
+    answers, streams = [], [Cut(b'{"jsonrpc":"2.0","id":1,"result":{}}'), Cut(b'{"id": what')]
     bridge = Bridge("http://board.example/mcp/a", "c", answers.append, answers.append)
     stream = {"content-type": "text/event-stream"}
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=stream, stream=Cut()))
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=stream, stream=streams.pop(0)))
     bridge._http = httpx2.AsyncClient(transport=transport)
 
     async def lines():
@@ -130,9 +136,12 @@ async def test_the_bridge_answers_each_request_once_and_says_which_is_no_json():
         await until(lambda: not bridge._open)
         yield '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"x":NaN}}'
         await until(lambda: not bridge._open)
+        yield '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{}}'
+        await until(lambda: not bridge._open)
 
     await bridge.run(lines())
-    first, second = map(json.loads, answers)
+    first, second, third = map(json.loads, answers)
     assert (first["id"], first["result"]) == (1, {})
     assert (second["id"], second["error"]["code"]) == (2, -32700)
     assert "can't be sent as JSON" in second["error"]["message"]
+    assert (third["id"], third["error"]["code"]) == (3, -32000)

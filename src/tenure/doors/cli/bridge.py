@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import httpx2
 
+from tenure.client.calls import authorization
+
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 SESSION: Final = "mcp-session-id"
 PARSE_ERROR, CONNECTION_CLOSED, REFUSED = -32700, -32000, -32001
@@ -35,7 +37,7 @@ class Bridge:
 
     def __init__(self, url: str, credential: str, put: Callable[[str], None], say: Callable[[str], None]) -> None:
         self.url, self._put, self._say = url, put, say
-        headers = {"authorization": f"Bearer {credential}", "accept": "application/json, text/event-stream"}
+        headers = {**authorization(credential), "accept": "application/json, text/event-stream"}
         self._http = httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, trust_env=False)
         # What the handshake settled; a modern client has none.
         self._handshake: dict[str, str] = {}
@@ -87,20 +89,24 @@ class Bridge:
     async def _carry(self, message: Message) -> None:
         expects = "id" in message and "method" in message
         try:
-            await self._send(message, expects=expects)
-        except Exception as error:  # noqa: BLE001 - whatever it was, no request stays without an answer
-            if expects and isinstance(error, ValueError):  # NaN, or half of a surrogate pair
+            body = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        except ValueError as error:  # NaN, or half of a surrogate pair
+            if expects:
                 self._put(_error(message["id"], PARSE_ERROR, f"The message can't be sent as JSON: {error}."))
-            elif expects:
+            return
+        try:
+            await self._send(message, body, expects=expects)
+        except Exception as error:  # noqa: BLE001 - whatever it was, no request stays without an answer
+            if expects:
                 why = f"The board at {self.url} did not answer ({type(error).__name__}). Is it running? Try again."
                 self._put(_error(message["id"], CONNECTION_CLOSED, why))
 
-    async def _send(self, message: Message, *, expects: bool) -> None:
+    async def _send(self, message: Message, body: bytes, *, expects: bool) -> None:
         headers = {"content-type": "application/json", **self._headers(message)}
         ends = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
             try:
-                async with self._http.stream("POST", self.url, json=message, headers=headers) as response:
+                async with self._http.stream("POST", self.url, content=body, headers=headers) as response:
                     await self._answer(message, response, expects=expects)
                 return
             except (httpx2.ConnectError, httpx2.ConnectTimeout):  # it never arrived
