@@ -9,13 +9,15 @@ import re
 import pytest
 
 from tenure.board import endpoints, friends, humans, schedules, signing_in, todos, tokens, webhooks
+from tenure.board.refused import Refused
 from tenure.doors.web import account
 from tenure.doors.web import app as web
 from tenure.doors.web.guard import FORM_BYTES, POLICY
+from tenure.rules.refusal import Refusal
 from tenure.rules.todo_content import NewTodo
 from tenure.stores.contract import Change
 
-OPEN = ("/static/{version}/{name}", "/theme", "/login", "/login/{secret}", "/live/board", "/live/runs/{source}")
+OPEN = ("/static/{version}/{name}", "/login", "/login/{secret}", "/live/board", "/live/runs/{source}")
 
 
 def routes(site):
@@ -70,17 +72,38 @@ def test_b51_whatever_a_sign_in_link_answers_names_it_to_nobody(site, stranger):
     assert {answer.headers["referrer-policy"] for answer in answers} == {"no-referrer"}
 
 
-def test_b51_a_page_that_breaks_carries_the_headers_too(stranger, monkeypatch):
-    """500, with all that stands on other answers."""
+def test_b51_a_page_that_breaks_carries_the_headers_too(stranger, monkeypatch, caplog):
+    """500, with all that stands on other answers; the log does not say at which address, for that may be a secret."""
 
     def broken(request):
         raise RuntimeError("no page")
 
     monkeypatch.setattr(account, "before_sign_in", broken)
-    answer = stranger.get("/login/x")
+    answer = stranger.get("/login/some-link%0A")
     assert (answer.status_code, answer.headers["referrer-policy"]) == (500, "no-referrer")
     assert answer.headers["content-security-policy"] == POLICY
     assert answer.headers["cache-control"] == "no-store"
+    assert "a page failed" in caplog.messages
+    assert not any("some-link" in line for line in caplog.messages)
+
+
+def test_b16_an_address_that_nobody_has_while_the_database_is_away(site, alice, monkeypatch):
+    """503 like every other page, by whatever method: it can't be told whose page that is, and nothing is broken."""
+
+    async def away(*_asked):
+        raise Refused(Refusal("unavailable", "The database is away."))
+
+    monkeypatch.setattr(site.board.database, "read", away)
+    monkeypatch.setattr(site.board.database, "write", away)
+    assert [alice.get(path).status_code for path in ("/board", "/nothing")] == [503, 503]
+    assert alice.post("/nothing").status_code == 503
+
+
+def test_b51_no_address_is_sent_on_with_a_scheme(site, alice):
+    """A slash too many is another address: a redirect would name http, also where https stands before the server."""
+    for path in ("/board/", "/login/some-link/"):
+        answer = alice.get(path)
+        assert (answer.status_code, answer.headers.get("location")) == (404, None)
 
 
 def test_no_inline_script_or_style(site, alice):

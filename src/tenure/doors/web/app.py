@@ -16,7 +16,7 @@ from tenure.board.board import Board
 from tenure.board.refused import Refused
 from tenure.doors.web import account, assets, endpoints, friends, home, lanes, runs, schedules, todo, vend
 from tenure.doors.web.forms import text
-from tenure.doors.web.guard import Headers, fields, inner, protect, refused_page, whose
+from tenure.doors.web.guard import Headers, inner, protect, refused_page, signed_in, whose
 from tenure.doors.web.live import Live
 from tenure.doors.web.rendering import THEMES
 from tenure.doors.web.sources import Source
@@ -33,7 +33,7 @@ def web_app(board: Board, sources: Sequence[Source] = ()) -> Starlette:
     live = Live(board, known)
     routes: list[BaseRoute] = [
         Route("/static/{version}/{name}", assets.serve),
-        Route("/theme", theme, methods=["POST"]),
+        Route("/theme", signed_in(theme), methods=["POST"]),
         Route("/live/board", live.stream),
         Route("/live/runs/{source}", live.stream),
         *home.ROUTES,
@@ -51,13 +51,14 @@ def web_app(board: Board, sources: Sequence[Source] = ()) -> Starlette:
         middleware=[Middleware(Headers)],
         exception_handlers={Refused: _refused, TenureError: _failed, HTTPException: _http, Exception: _broken},
     )
+    app.router.redirect_slashes = False  # its redirects name a scheme, and know nothing of the https before us
     app.state.board, app.state.sources, app.state.live = board, known, live
     return app
 
 
 async def theme(request: Request) -> Response:
     """Keep light, dark, or what the system says; the next page is the one that was left."""
-    form = await fields(request)
+    form = request.state.form
     chosen = text(form, "theme")
     response = RedirectResponse(inner(request, text(form, "back")), 303)
     if chosen in THEMES:
@@ -80,7 +81,10 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - by the table above
     if error.status_code == 404:
-        await _known(request)
+        try:
+            await _known(request)
+        except Refused as refused:  # whether it is there can't be told (B16)
+            return refused_page(request, refused.refusal)
         return refused_page(request, MISSING)
     response = refused_page(request, Refusal("invalid_argument", "This address is not asked in that way."))
     response.status_code = error.status_code
@@ -95,7 +99,7 @@ async def _known(request: Request) -> None:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    log.error("the page %s failed", request.url.path, exc_info=error)
+    log.error("a page failed", exc_info=error)  # not which: an address may hold a sign-in link
     response = refused_page(request, Refusal("unavailable", "This page is broken: a fault of ours. It is in the log."))
     response.status_code = 500
     protect(request.scope, response.headers)  # it is answered outside of what does so for all others
