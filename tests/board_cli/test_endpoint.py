@@ -1,5 +1,7 @@
 """`tenure endpoint`, typed at a served board; the ADR's sentences about the command line among it (B48)."""
 
+import errno
+import fcntl
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -209,3 +211,15 @@ def test_b48a_commands_that_keep_something_at_once_lose_nothing(tmp_path, monkey
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(keep, range(80)))
     assert len(keeping.read()["servers"][url]["endpoints"]) == 80
+
+
+def test_b48a_a_folder_that_knows_no_locks_is_good_enough(tmp_path, monkeypatch):
+    """A home on a network file system, say: what is to be kept is kept, as it would be by one command alone."""
+
+    def no_lock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_lock)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "It is kept in " in keeping.keep_shown("http://board.example", "slug", "id", "reviewer", "secret")
+    assert keeping.credential("http://board.example", "slug") == "secret"

@@ -134,7 +134,8 @@ def _changing() -> Iterator[dict[str, Any]]:
         if sys.platform != "win32":
             import fcntl
 
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a file system that knows no locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
         told = read()
         yield told
         _write(told)
