@@ -107,8 +107,13 @@ def test_why_is_answered_on_the_page(site, alice):
 
 @pytest.mark.parametrize(
     ("window", "says"),
-    [("since=soon", "is no time"), ("until=never", "is no time"), ("since=now&until=now-1h", "is not before the end")],
-)
+    [
+        ("since=soon", "is no time"), ("until=never", "is no time"), ("since=now&until=now-1h", "is not before the end"),
+        ("since=now-2000000d", "is out of reach"), ("until=0001-01-01", "is out of reach"),
+        ("at=now-2000000d", "is out of reach"), ("at=0001-01-01T00:00:00%2B10:00", "is out of reach"),
+        ("at=9999-12-31T23:59:59-10:00", "is out of reach"),
+    ],
+)  # fmt: skip
 def test_a_window_that_is_none_is_refused(site, alice, window, says):
     """What is wrong is said, and the page is shown with its own window."""
     site.tell_job("tick", every(60_000))

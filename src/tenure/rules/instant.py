@@ -107,3 +107,14 @@ def instant(value: str | datetime, now: int) -> int:
     except ValueError:
         raise ValueError(_NO_TIME) from None
     return instant(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now)
+
+
+def recorded(value: str, now: int) -> int:
+    """An instant at which a store can have something, from 1970 to 9999, read as `instant` does. Raises ValueError."""
+    try:
+        found = instant(value, now)
+    except OverflowError:
+        found = -1
+    if not 0 <= found <= LAST:
+        raise ValueError("is out of reach; write a time in the years 1970 to 9999.")
+    return found

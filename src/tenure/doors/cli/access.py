@@ -161,11 +161,11 @@ _MAKES: Final = f"tenure run makes {{}} when it first starts; or {_OTHER}"
 def moment(field: str, text: str, now: int) -> int:
     """An instant that was typed: ISO 8601, UTC where it names no zone, or `now-2h`. Raises ConfigError."""
     from tenure.errors import ConfigError
-    from tenure.rules.instant import instant
+    from tenure.rules.instant import recorded
 
     try:
-        return instant(text, now)
-    except (ValueError, OverflowError) as error:
+        return recorded(text, now)
+    except ValueError as error:
         raise ConfigError(field, text, str(error)) from None
 
 

@@ -22,7 +22,7 @@ from tenure.doors.web.pictures import statistics, timeline
 from tenure.doors.web.rendering import link, render
 from tenure.doors.web.sources import Source
 from tenure.errors import ConfigError
-from tenure.rules.instant import HOUR, instant, span_words
+from tenure.rules.instant import HOUR, recorded, span_words
 from tenure.rules.nights import change_words, nights, no_changes, shift_words, upcoming
 from tenure.rules.refusal import MISSING
 from tenure.rules.schedule import Every, Schedule
@@ -177,9 +177,9 @@ def _moment(typed: str, field: str, now: int, problems: Filled) -> int | None:
     if not typed.strip():
         return None
     try:
-        return instant(typed, now)
-    except (ValueError, OverflowError) as error:
-        problems[field] = str(error) if isinstance(error, ValueError) else "is out of reach."
+        return recorded(typed, now)
+    except ValueError as error:
+        problems[field] = str(error)
         return None
 
 
