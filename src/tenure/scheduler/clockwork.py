@@ -57,13 +57,13 @@ class Clockwork:
         now = int(self.shared.store_clock.now())
         due = [one for one in self._heap if one[2].name == job.name and one[0] <= now]
         self.drop(job.name)
+        for one in due:
+            heapq.heappush(self._heap, one)
         if job.schedule is not None:
             self.jobs[job.name] = job
             self._sleepy_ms = self._sleepy()
-            for one in due:
-                heapq.heappush(self._heap, one)
             self._push(job, now)
-            self._changed.set()
+        self._changed.set()
 
     def drop(self, name: str) -> None:
         """Start no more slots of a job."""

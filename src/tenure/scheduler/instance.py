@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -142,12 +142,12 @@ class Instance:
                 for sentence in warnings:
                     self.shared.warn(sentence)
                 known = dict(self.jobs)
-                await self._register(known.values())
+                await self._register(list(known.values()))
                 self.clockwork.set_out()
                 await self.catchup.recover(list(known.values()))
                 while late := [job for job in self.jobs.values() if known.get(job.name) is not job]:  # put meanwhile
+                    await self._register(late, known=tuple(known))
                     known |= {job.name: job for job in late}
-                    await self._register(late)
                     await self.catchup.recover(late)
                 self.started.set()
                 await self.presence.write(now=True)  # after the start, or its first page would say that it has not
@@ -164,7 +164,7 @@ class Instance:
     async def put_job(self, job: Job) -> None:
         """Run this job from now on, in place of the one of its name; what runs already runs on. Raises StoreError."""
         if self.started.is_set():
-            await self._register([job], anew=job.name in self.jobs)
+            await self._register([job], known=tuple(self.jobs))
         self.jobs[job.name] = job
         self.clockwork.put(job)
         if self.started.is_set():
@@ -175,12 +175,12 @@ class Instance:
         self.jobs.pop(name, None)
         self.clockwork.drop(name)
 
-    async def _register(self, jobs: Iterable[Job], *, anew: bool = False) -> None:
-        """R29a. `anew`: it is known here and was changed on purpose, which is no drift."""
-        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms, anew)) for job in jobs]
-        for order, answered in zip(orders, await self.ledger.ask(orders), strict=True):
-            if isinstance(answered.answer, c.Registered) and answered.answer.drift and not anew:
-                self.shared.emit("drift", order.job, why="the options differ from those another instance told")
+    async def _register(self, jobs: Sequence[Job], *, known: Collection[str] = ()) -> None:
+        """R29a. `known`: the names that have a definition here; those are changed on purpose, which is no drift."""
+        orders = [Order(job.name, c.Register(*_definition(job), job.bound_ms, job.name in known)) for job in jobs]
+        for job, answered in zip(jobs, await self.ledger.ask(orders), strict=True):
+            if isinstance(answered.answer, c.Registered) and answered.answer.drift and job.name not in known:
+                self.shared.emit("drift", job.name, why="the options differ from those another instance told")
 
     async def stop(self, timeout: float = 20.0) -> None:  # noqa: ASYNC109 - it bounds the handlers, not this call
         """No new claims; running handlers are handed over, finished or left (R27). Ends within timeout + 2 s."""
