@@ -17,8 +17,8 @@ MINUTE = 60 * S
 OLD = BOUND + TOLERANCE + KEPT
 
 
-def _register(schedule: str, fingerprint: str = "1") -> c.Register:
-    return c.Register(schedule, fingerprint, f'{{"schedule":"{schedule}"}}', BOUND)
+def _register(schedule: str, fingerprint: str = "1", *, anew: bool = False) -> c.Register:
+    return c.Register(schedule, fingerprint, f'{{"schedule":"{schedule}"}}', BOUND, anew)
 
 
 def test_r29a_when_a_schedule_was_first_seen_is_kept() -> None:
@@ -39,6 +39,14 @@ def test_r29a_an_old_and_a_new_definition_alternate_in_a_deploy() -> None:
     for at, schedule, since in ((1, "old", 1), (2, "new", 2), (3, "old", 1), (4, "new", 2)):
         assert job.ask(_register(schedule), at) == c.Registered(since, drift=False)
         assert job.job.since(schedule) == since
+
+
+def test_r29a_of_several_instances_that_are_told_the_same_the_first_says_since_when() -> None:
+    """Going back on purpose begins a schedule's time anew, once: a repeated or later command finds it changed."""
+    job = OneJob()
+    steps = ((1, "old", False, 1), (2, "new", True, 2), (3, "new", True, 2), (4, "old", True, 4), (5, "old", True, 4))
+    for at, schedule, anew, since in (*steps, (6, "old", False, 4)):
+        assert job.ask(_register(schedule, anew=anew), at) == c.Registered(since, drift=False)
 
 
 def test_r29a_options_drift_and_reset_nothing() -> None:
