@@ -35,8 +35,7 @@ class AsyncBoard(Verbs):
         self.url, self.worker, self.patience_seconds = calls.address(url), worker, patience_seconds
         self._held: set[Task] = set()
         self.answered = False  # by the board itself, since this was last set
-        secret = credential or token
-        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        headers = calls.authorization(credential or token)
         self._http = httpx2.AsyncClient(base_url=self.url, headers=headers, transport=transport, trust_env=False)
 
     async def __aenter__(self) -> Self:

@@ -78,6 +78,14 @@ def address(url: str) -> str:
     return url.rstrip("/")
 
 
+def authorization(secret: str | None) -> dict[str, str]:
+    """The header that a credential or token is sent in; none without. Raises ConfigError for what can't be one."""
+    if secret and not (secret.isascii() and secret.isprintable()):
+        why = "holds signs that no credential or token has."
+        raise ConfigError("credential", "***", why, "Copy it whole, and nothing beside it.")
+    return {"Authorization": f"Bearer {secret}"} if secret else {}
+
+
 def request_id() -> str:
     """A random id by which the server knows a repeated claim or creation (B12a)."""
     return secrets.token_hex(16)

@@ -34,8 +34,7 @@ class Board(Verbs):
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.url, self.worker, self.patience_seconds = calls.address(url), worker, patience_seconds
-        secret = credential or token
-        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        headers = calls.authorization(credential or token)
         self._http = httpx2.Client(base_url=self.url, headers=headers, transport=transport, trust_env=False)
 
     def __enter__(self) -> Self:
