@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tenure.errors import StoreUnavailable
 from tenure.rules.job import decode
 from tenure.scheduler.presence import SILENT
 from tenure.stores.contract import Ask
@@ -48,6 +49,27 @@ def test_a_job_is_put_to_running_instances(job, cluster, log):
     assert sum(key.startswith("second") for key in keys) == 6
     assert sum(key.startswith("first") for key in keys) == 8
     assert len(keys) == len(set(keys))
+
+
+def test_a_job_that_is_registered_is_put_though_the_store_goes_away_then(job, cluster, log):
+    """It runs from then on, so nobody is told that it could not be put; what is to be recovered is looked for later."""
+    c = cluster([job("first", "1h")], 1)
+    c.advance(20)
+    catchup, asked = c.nodes["a"].instance.catchup, []
+    recover = catchup.recover
+
+    async def away(jobs):
+        asked.append([one.name for one in jobs])
+        if len(asked) == 1:
+            raise StoreUnavailable("it went away")
+        await recover(jobs)
+
+    catchup.recover = away
+    second = job("second", "10s")
+    on(c, "a", lambda instance: instance.put_job(second))
+    c.advance(11)
+    assert asked == [["second"], ["first", "second"]]
+    assert [key.partition("@")[0] for key, _, _ in log.of("begin")] == ["first", "second"]
 
 
 def test_a_changed_job_keeps_to_its_new_slots(job, cluster, log):

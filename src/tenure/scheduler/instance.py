@@ -162,13 +162,19 @@ class Instance:
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
     async def put_job(self, job: Job) -> None:
-        """Run this job from now on, in place of the one of its name; what runs already runs on. Raises StoreError."""
+        """Run this job from now on, in place of the one of its name; what runs already runs on.
+
+        Raises StoreError where it can't be registered; then nothing has changed.
+        """
         if self.started.is_set():
             await self._register([job], known=tuple(self.jobs))
         self.jobs[job.name] = job
         self.clockwork.put(job)
         if self.started.is_set():
-            await self.catchup.recover([job])
+            try:
+                await self.catchup.recover([job])
+            except StoreUnavailable:
+                self.watchman.recover_soon()
 
     async def drop_job(self, name: str) -> None:
         """Start no more runs of a job here; what runs already runs on, and is looked after."""
