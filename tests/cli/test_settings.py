@@ -117,7 +117,10 @@ def test_wrong_in_the_file(cli, table, parts):
         (["demo", "--lease", "1ms"], ["--lease='1ms'", "1s to 60s"]),
         (["demo", "--store", "memory://"], ["--store='memory://'", "can't be shared"]),
         (["runs", "list", "--since", "soon", "--store", "memory://"], ["--since='soon'", "is no time"]),
-        (["runs", "list", "--until", "0001-01-01", "--store", "memory://"], ["--until='0001-01-01'", "is out of reach"]),
+        (
+            ["runs", "list", "--until", "0001-01-01", "--store", "memory://"],
+            ["--until='0001-01-01'", "is out of reach"],
+        ),
     ],
 )
 def test_wrong_on_the_command_line(cli, words, parts):

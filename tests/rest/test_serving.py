@@ -86,6 +86,37 @@ async def test_b51_addresses_and_headers_have_a_size(rest):
         assert (await talk(port, request("GET /livez HTTP/1.1", "x: " + "y" * 9_000))).startswith(b"HTTP/1.1 200 ")
 
 
+async def test_b51_what_frames_a_body_has_a_size(rest):
+    """Headers behind the last chunk, finished or not, and what stands beside a chunk's length: hung up on."""
+    chunked = request("POST /livez HTTP/1.1", "transfer-encoding: chunked").replace(b"connection: close\r\n", b"")
+    without_end = (
+        [b"0\r\n", *[b"x: %s\r\n" % (b"y" * 10_000)] * 60],
+        [b"0\r\nx: ", *[b"y" * 10_000] * 60],
+        [b"5;", *[b"y" * 10_000] * 60],
+    )
+    async with served(rest) as port:
+        for pieces in without_end:
+            began = time.monotonic()
+            await talk(port, chunked, *pieces, pause=0.001)
+            assert time.monotonic() - began < 10, pieces[0]  # `talk` waits so long for a server that hangs up
+        ordinary = [b"4000\r\n", b" " * 0x4000, b"\r\n"] * 5
+        answer = await talk(port, chunked, *ordinary, b"0\r\nx: y\r\n\r\n", request())
+        assert answer.startswith(b"HTTP/1.1 405 ")
+        assert b"HTTP/1.1 200 " in answer
+
+
+async def test_b51_empty_lines_hold_no_connection(rest, monkeypatch):
+    """An empty line behind an answer begins no request: it has no longer than one's headers have."""
+    from tenure.serve import limits
+
+    monkeypatch.setattr(limits, "HEADER_SECONDS", 0.3)
+    kept = request().replace(b"connection: close\r\n", b"")
+    async with served(rest) as port:
+        began = time.monotonic()
+        assert (await talk(port, kept, b"\r\n", pause=0.1)).startswith(b"HTTP/1.1 200 ")
+        assert time.monotonic() - began < 10
+
+
 async def test_b51_who_sends_too_slowly_is_hung_up_on(rest, monkeypatch):
     """A connection that says nothing, headers that do not end, and a body that does not."""
     from tenure.serve import limits

@@ -28,7 +28,7 @@ class Protocol(HttpToolsProtocol):
 
     _timer: asyncio.TimerHandle | None = None
     _in_headers = True
-    _fed = 0
+    _fed = 0  # bytes since the last that were a body's
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -39,12 +39,19 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser; it keeps an unfinished header to itself, so that what was fed is counted here."""
-        if self._in_headers:
-            self._fed += len(data)
+        """Feed the parser; it keeps an unfinished header to itself, so that what was fed is counted here.
+
+        What frames a body counts too, such as headers behind its chunks.
+        """
+        self._fed += len(data)
+        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._arm(HEADER_SECONDS)  # for empty lines too, which begin no request: they end the wait for one
         super().data_received(data)
-        if self._in_headers and self._fed > URL_BYTES + HEADER_BYTES and not self.transport.is_closing():
-            self._refuse(431, "The request's line and headers are too large.")
+        if self._fed > URL_BYTES + HEADER_BYTES and not self.transport.is_closing():
+            if self._in_headers:
+                self._refuse(431, "The request's line and headers are too large.")
+            else:
+                self.transport.close()  # an answer may be under way
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -66,6 +73,10 @@ class Protocol(HttpToolsProtocol):
             super().on_headers_complete()
         finally:
             self.app = app
+
+    def on_body(self, body: bytes) -> None:
+        self._fed = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._disarm()
