@@ -44,7 +44,7 @@ class Protocol(HttpToolsProtocol):
         What frames a body counts too, such as headers behind its chunks.
         """
         self._fed += len(data)
-        if self._timer is None and (self.cycle is None or self.cycle.response_complete):
+        if self._timer is None and self.cycle.response_complete:
             self._arm(HEADER_SECONDS)  # for empty lines too, which begin no request: they end the wait for one
         super().data_received(data)
         if self._fed > URL_BYTES + HEADER_BYTES and not self.transport.is_closing():
