@@ -109,3 +109,32 @@ def test_a_backup_of_what_is_no_file_says_what_to_use(typed, tmp_path):
     assert "pg_dump" in refused.stderr
     assert "secret" not in refused.stderr
     typed("db", "backup", "x.db", "--store", f"sqlite:///{tmp_path}/none.db", code=3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("human", "list"), ("human", "add", "bob"), ("db", "check"), ("db", "plan"), ("db", "upgrade"), ("board",)],
+)
+def test_b50_a_file_that_is_no_database_is_said_to_be_none(typed, tmp_path, words):
+    """It is no fault of ours, it is not touched, and what to do is said."""
+    file = tmp_path / "a.db"
+    file.write_text("nobody's database")
+    said = typed(*words, "--database", f"sqlite:///{file}", *(["--port", "0"] if words == ("board",) else []), code=1)
+    assert "a.db is damaged or no SQLite database" in said.stderr
+    assert "restore a backup or name another file" in said.stderr
+    assert file.read_text() == "nobody's database"
+
+
+@pytest.mark.parametrize("words", [("human", "list"), ("db", "check"), ("board", "--port", "0")])
+def test_b50_a_folder_is_no_database(typed, tmp_path, words):
+    """And nothing is put beside it."""
+    (tmp_path / "a").mkdir()
+    assert "is a folder. Name a file in it" in typed(*words, "--database", f"sqlite:///{tmp_path}/a", code=2).stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_b52_a_human_who_is_not_there_is_not_found(typed, tmp_path):
+    """Exit 3, as the help says."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    typed("human", "add", "bob", "--database", url)
+    assert "no human of that name" in typed("human", "link", "alice", "--database", url, code=3).stderr

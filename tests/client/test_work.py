@@ -377,6 +377,14 @@ def test_an_address_that_can_not_be_read_is_refused_at_once(client, url):
         client(url)
 
 
+@pytest.mark.parametrize("client", [Board, AsyncBoard])
+@pytest.mark.parametrize("token", ["caf\u00e9", "a\nb", "\udcff"])
+def test_a_token_that_can_not_be_one_is_refused_at_once(client, token):
+    """Before it is sent, and without showing it."""
+    with pytest.raises(ConfigError, match=r"^credential='\*\*\*': holds signs that no credential or token has"):
+        client(token=token)
+
+
 @pytest.mark.parametrize("seconds", ["5", [5]])
 def test_a_wait_that_is_no_number_is_refused(played, seconds):
     """In a sentence, before anything is sent."""

@@ -27,7 +27,7 @@ from sqlalchemy.pool import QueuePool
 from tenure.board.refused import Refused
 from tenure.board.secrets import make_private
 from tenure.board.together import Together
-from tenure.errors import ConfigError, MissingExtra
+from tenure.errors import ConfigError, MissingExtra, StoreCorrupt
 from tenure.rules.refusal import Refusal
 
 TRIES: Final = 4
@@ -227,6 +227,13 @@ class Database:
             raise  # a rule that the schema holds was broken: a fault of ours, not of the database
         except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError) as error:
             raise Refused(UNAVAILABLE) from error
+        except sa.exc.DatabaseError as error:
+            if getattr(error.orig, "sqlite_errorname", "").startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+                raise StoreCorrupt(
+                    f"{self.engine.url.database} is damaged or no SQLite database ({error.orig}). Nothing was repaired "
+                    "or deleted: stop all that use it, copy it aside, and restore a backup or name another file."
+                ) from error
+            raise
 
     async def close(self) -> None:
         """Wait for what runs, then close every connection."""

@@ -6,6 +6,7 @@ Blocks; a server calls it before its loop, or from a thread. Must not print: wha
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -43,6 +44,7 @@ def open_board(url: str, environ: Mapping[str, str], settings: BoardSettings | N
 
     Raises ConfigError for a URL or secret that will not do, Refused when the database does not answer, StoreTooOld.
     """
+    check_file(url)
     ring, said = _ring(url, environ)
     database = Database(url)
     board = Board(database, ring, settings or BoardSettings())
@@ -63,9 +65,10 @@ def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False
     make: also where there is none yet. Raises NotFound for a file that is not there, and what `open_board` raises.
     """
     kind, plain = plain_url(url)
-    file = Path(plain.removeprefix("sqlite:///").partition("?")[0])
+    file = _file(plain)
     if kind == "sqlite" and not make and not file.exists():
         raise NotFound(f"there is no file {file}, so there is no board. Start one: tenure board --database {url}")
+    check_file(url)
     ring, _ = _ring(url, environ)
     board = Board(Database(url), ring)
     try:
@@ -74,6 +77,24 @@ def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False
         board.database.shut()
         raise
     return board
+
+
+def check_file(url: str) -> None:
+    """Raise ConfigError where a SQLite file can't be made or written: SQLite says just that it can't open it."""
+    kind, plain = plain_url(url)
+    path = _file(plain)
+    if kind != "sqlite" or not path.parent.is_dir():
+        return
+    if path.is_dir():
+        raise ConfigError("database", url, "is a folder.", f"Name a file in it, such as sqlite:///{path}/tenure.db")
+    for place in (path, path.parent):
+        if place.exists() and not os.access(place, os.R_OK | os.W_OK):
+            why = f"can't be written: {place} is read-only for this user."
+            raise ConfigError("database", url, why, "Give it write permission there, or name another file.")
+
+
+def _file(plain: str) -> Path:
+    return Path(plain.removeprefix("sqlite:///").partition("?")[0])
 
 
 def _prepare(tx: Tx, board: Board, user: str) -> tuple[list[str], First | None]:
@@ -93,7 +114,7 @@ def _ring(url: str, environ: Mapping[str, str]) -> tuple[Ring, list[str]]:
     told = environ.get(SECRET_VARIABLE, "")
     if told.strip() or kind == "postgresql":
         return ring_of(told), []
-    path = Path(plain.removeprefix("sqlite:///").partition("?")[0])
+    path = _file(plain)
     if not plain.startswith("sqlite:///") or path.name in ("", ":memory:"):
         raise ConfigError("database", url, "names no file: a board outlives its server.", "Write sqlite:///tenure.db")
     beside = path.with_name(path.name + ".secret")

@@ -88,12 +88,14 @@ def _progress(left: int, total: int) -> None:
 def _opened(url: str, *, make: bool = False) -> Iterator[Database]:
     """The database; a file is made only where that is asked for. Raises NotFound."""
     from tenure.board.database import Database, plain_url
+    from tenure.board.opening import check_file
     from tenure.errors import NotFound
 
     plain_url(url)
     file = _file(url)
     if file is not None and not make and not file.exists():
         raise NotFound(f"there is no file {file}, so there is no board. Start one: tenure board --database {url}")
+    check_file(url)
     database = Database(url)
     try:
         yield database

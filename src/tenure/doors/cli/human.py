@@ -117,9 +117,13 @@ def password(name: str, database: str, piped: bool) -> int:
 def on_database(url: str, case: Callable[[Any, Board], T], *, make: bool = False) -> T:
     """Run a use case on the board's database itself; `make`: a new one where there is none. Raises TenureError."""
     from tenure.board.opening import open_where_it_is
+    from tenure.board.refused import Refused
+    from tenure.errors import NotFound
 
     board = open_where_it_is(url, os.environ, make=make)
     try:
         return board.database.writing(case, board)
+    except Refused as error:
+        raise NotFound(str(error)) if error.refusal.code == "not_found" else error from None
     finally:
         board.database.shut()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
@@ -40,12 +41,43 @@ def with_board(function: Command) -> Command:
 
     @functools.wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
+        _check_text(kwargs)
         meta = click.get_current_context().meta
         url = (meta.get("tenure.url") or keeping.server()).rstrip("/")
         with Remote(url, bool(meta.get("tenure.json"))) as remote:
             return function(remote, *args, **kwargs)
 
     return board_options(command)
+
+
+def _check_text(typed: Mapping[str, Any]) -> None:
+    """Refuse bytes that are no text: the board is told in JSON, which has no place for them."""
+    for value in typed.values():
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and not is_text(text):
+                raise click.UsageError(f"{text!r} holds bytes that are no text in UTF-8")
+
+
+def is_text(text: str) -> bool:
+    """Whether it can be sent: Python keeps bytes that it can't read as halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def piped(field: str) -> str:
+    """What stands on stdin. Raises ConfigError where it is no text."""
+    from tenure.errors import ConfigError
+
+    try:
+        text = sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(field, "-", f"is no text on stdin: {error}.") from None
+    if not is_text(text):
+        raise ConfigError(field, "-", "is no text on stdin: it holds bytes that are not UTF-8.")
+    return text
 
 
 @dataclass

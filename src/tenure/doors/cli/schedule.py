@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Final
 
 import click
@@ -10,7 +9,7 @@ import click
 from tenure.doors.cli.endpoint import find
 from tenure.doors.cli.explain import Expressions
 from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
-from tenure.doors.cli.remote import Remote, ago, board_options, with_board
+from tenure.doors.cli.remote import Remote, ago, board_options, piped, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
 from tenure.doors.cli.todo import as_json
 
@@ -50,7 +49,7 @@ def _plan(options: dict[str, Any]) -> dict[str, Any]:
     if "payload" in said:
         said["payload"] = as_json("payload", said["payload"])
     if said.get("body") == "-":
-        said["body"] = sys.stdin.read()
+        said["body"] = piped("body")
     return said
 
 

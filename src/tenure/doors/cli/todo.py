@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any, Final
 
 import click
@@ -11,8 +10,9 @@ import click
 from tenure.doors.cli.access import length
 from tenure.doors.cli.endpoint import find
 from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
-from tenure.doors.cli.remote import Remote, ago, board_options, expiry, with_board
+from tenure.doors.cli.remote import Remote, ago, board_options, expiry, piped, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
+from tenure.doors.wire.strict import NotJson, parse
 
 HEADS: Final = ("TODO", "STATE", "ENDPOINT", "QUEUE", "TITLE", "HELD BY", "CREATED")
 STATES: Final = (
@@ -146,7 +146,7 @@ def add(remote: Remote, endpoint: str, title: str, **options: Any) -> int:
     body = {
         "title": title,
         "queue": options["queue"],
-        "body": sys.stdin.read() if options["body"] == "-" else options["body"],
+        "body": piped("body") if options["body"] == "-" else options["body"],
         "payload": as_json("payload", options["payload"]),
         "priority": options["priority"],
         "not_before": expiry(options["not_before"]),
@@ -170,9 +170,9 @@ def as_json(field: str, text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(sys.stdin.read() if text == "-" else text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(field, text, f"is no JSON: {error}.") from None
+        return parse((piped(field) if text == "-" else text).encode())  # as the board will read it
+    except NotJson as error:
+        raise ConfigError(field, text, f"{error}.") from None
 
 
 def _step(name: str, told: str, *, option: str | None = None, sent: str = "reason") -> None:
