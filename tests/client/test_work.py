@@ -428,6 +428,14 @@ def test_blocking_work_completes_fails_and_keeps_its_lease(played):
     assert played.of("fail")[0]["reason"] == "KeyError: 'x'"
 
 
+def lost(todo):
+    """Wait until its thread has found that the lease is lost."""
+    end = time.monotonic() + 20
+    while todo.lost is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_blocking_work_hears_of_a_lost_lease(played):
     """The body asks: `lost` is set, `check` raises, and the block ends quietly."""
     played.lease_seconds = 2
@@ -435,10 +443,7 @@ def test_blocking_work_hears_of_a_lost_lease(played):
     with Board(transport=httpx2.MockTransport(played), credential="c") as board:
         for todo in board.work(max_todos=1):
             with todo:
-                end = time.monotonic() + 20
-                while todo.lost is None:
-                    assert time.monotonic() < end
-                    time.sleep(0.01)
+                lost(todo)
                 todo.check()
     assert not (played.of("complete"))
     assert not (played.of("fail"))
@@ -451,13 +456,10 @@ def test_blocking_work_says_of_each_end_what_came_of_it(played):
     played.answers["complete"] = [httpx2.ConnectError("gone")]
     with Board(transport=httpx2.MockTransport(played), credential="c", patience_seconds=0) as board:
         work = board.work()
-        lost = next(work)
-        end = time.monotonic() + 20
-        while lost.lost is None:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        first = next(work)
+        lost(first)
         with pytest.raises(LeaseLost):
-            lost.complete(1)
+            first.complete(1)
         again = next(work)
         with pytest.raises(Unreachable):
             again.complete(2)
@@ -482,9 +484,6 @@ def test_blocking_work_hears_of_the_lease_s_end_while_a_heartbeat_hangs(played):
     with Board(transport=httpx2.MockTransport(hangs), credential="c") as board:
         for todo in board.work(max_todos=1):
             with todo:
-                end = time.monotonic() + 20
-                while todo.lost is None:
-                    assert time.monotonic() < end
-                    time.sleep(0.01)
+                lost(todo)
     assert patience
     assert all(0 < seconds <= 2 for one in patience for seconds in one.values())

@@ -1,4 +1,4 @@
-"""When a lease is renewed, and when it is lost: the arithmetic that both clients share. No I/O, no clock.
+"""When a lease is renewed, when it is lost, and what came of a todo's end: what both clients share. No I/O, no clock.
 
 Reckoned on this machine's monotonic clock: from before a heartbeat was sent, so that it is never later than the
 server's end of the lease. A claim may have waited at the server, so it is reckoned from its answer, less a second.
@@ -6,10 +6,12 @@ server's end of the lease. A claim may have waited at the server, so it is recko
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tenure.client.answers import BoardError, LeaseLost, Refused
+from tenure.client import calls
+from tenure.client.answers import BoardError, Held, LeaseLost, Refused, Unreachable
 
 # Of the lease's length, what passes between two heartbeats.
 SHARE: Final = 3
@@ -35,6 +37,39 @@ class Pulse:
     def missed(self, now: float) -> None:
         """A heartbeat found no answer: the next one comes when a tenth of what is left has passed."""
         self.next = now + max(0.2, self.left(now) / 10)
+
+
+class Hands:
+    """A claimed todo as a task of either client holds it: what it is, and what came of its end."""
+
+    def __init__(self, held: Held, answered: float) -> None:
+        self.held = held
+        self.result: Any = None
+        self.lost: LeaseLost | None = None
+        self.ended = self._answered = False
+        self._pulse = Pulse(answered - TRIP_SECONDS, held.lease.left_seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held, name)  # id, title, body, payload, queue, attempt, lease
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Around the call that tells the board of the end."""
+        self.ended = True  # also where no answer comes: then nothing else is told by itself, but it may be told again
+        try:
+            yield
+        except Refused as error:
+            if error.code == "conflict":
+                self.lost = lost(self.held.id, error)
+                raise self.lost from error
+            self.ended = error.status in calls.LATER
+            raise
+        except Unreachable:
+            raise
+        except BaseException:  # cancelled, interrupted, or it could not be sent
+            self.ended = False
+            raise
+        self._answered = True
 
 
 def lost(todo: str, error: BoardError | None) -> LeaseLost:

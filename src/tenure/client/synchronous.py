@@ -12,7 +12,7 @@ from typing import Any, Self
 import httpx2
 
 from tenure.client import beating, calls
-from tenure.client.answers import BoardError, Held, LeaseLost, Refused, Unreachable, held_of
+from tenure.client.answers import BoardError, Held, LeaseLost, Refused, held_of
 from tenure.client.verbs import Verbs
 from tenure.client.work import STOPPED, waiting
 
@@ -92,21 +92,15 @@ class Board(Verbs):
             quiet_since = time.monotonic()
 
 
-class BlockingTask:
+class BlockingTask(beating.Hands):
     """A claimed todo in its worker's hands; see `tenure.client.work.Task`, of which this is the blocking kind."""
 
     def __init__(self, board: Board, held: Held, answered: float) -> None:
-        self.held = held
-        self.result: Any = None
-        self.lost: LeaseLost | None = None
-        self.ended = self._answered = False
-        self._board, self._pulse = board, beating.Pulse(answered - beating.TRIP_SECONDS, held.lease.left_seconds)
+        super().__init__(held, answered)
+        self._board = board
         self._quiet = threading.Event()
         self._beats = threading.Thread(target=self._beat, name=f"heartbeats of {held.id}", daemon=True)
         self._beats.start()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)  # id, title, body, payload, queue, attempt, lease
 
     def check(self) -> None:
         """Ask the board whether the claim is still held. Raises LeaseLost; for before what can't be undone."""
@@ -153,23 +147,10 @@ class BlockingTask:
             raise self.lost
         if self._answered:
             return
-        self.ended = True  # also where no answer comes: then nothing else is told by itself, but it may be told again
-        try:
+        with self._telling():
             self._quiet.set()
             self._beats.join()
             getattr(self._board, verb)(self.held.id, self.held.lease.token, value)
-        except Refused as error:
-            if error.code == "conflict":
-                self.lost = beating.lost(self.held.id, error)
-                raise self.lost from error
-            self.ended = error.status in calls.LATER
-            raise
-        except Unreachable:
-            raise
-        except BaseException:  # interrupted, or it could not be sent
-            self.ended = False
-            raise
-        self._answered = True
 
     def _beat(self) -> None:
         token, todo = self.held.lease.token, self.held.id

@@ -10,14 +10,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from tenure.client import beating, calls
-from tenure.client.answers import BoardError, Held, LeaseLost, Refused, Unreachable, held_of
+from tenure.client.answers import BoardError, Held, LeaseLost, Refused, held_of
 from tenure.client.verbs import Verbs
 from tenure.rules.bounds import WAIT_SECONDS
 
 STOPPED: Final = "the worker was stopped"
 
 
-class Task:
+class Task(beating.Hands):
     """A claimed todo in its worker's hands.
 
     `async with task:` gives the body its end: what it leaves in `task.result` completes the todo; an exception
@@ -28,17 +28,11 @@ class Task:
     """
 
     def __init__(self, board: Verbs, held: Held, answered: float) -> None:
-        self.held = held
-        self.result: Any = None
-        self.ended = False
-        self.lost: LeaseLost | None = None
-        self._board, self._pulse = board, beating.Pulse(answered - beating.TRIP_SECONDS, held.lease.left_seconds)
+        super().__init__(held, answered)
+        self._board = board
         self._body: asyncio.Task[Any] | None = asyncio.current_task()
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeats of {held.id}")
-        self._cancelled = self._answered = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held, name)  # id, title, body, payload, queue, attempt, lease
+        self._cancelled = False
 
     async def check(self) -> None:
         """Ask the board whether the claim is still held. Raises LeaseLost; for before what can't be undone."""
@@ -82,22 +76,9 @@ class Task:
             raise self.lost
         if self._answered:
             return
-        self.ended = True  # also where no answer comes: then nothing else is told by itself, but it may be told again
-        try:
+        with self._telling():
             await self._quiet()
             await getattr(self._board, verb)(self.held.id, self.held.lease.token, value)
-        except Refused as error:
-            if error.code == "conflict":
-                self.lost = beating.lost(self.held.id, error)
-                raise self.lost from error
-            self.ended = error.status in calls.LATER
-            raise
-        except Unreachable:
-            raise
-        except BaseException:  # cancelled, or it could not be sent
-            self.ended = False
-            raise
-        self._answered = True
 
     async def _quiet(self) -> None:
         self._beats.cancel()
