@@ -200,6 +200,21 @@ def test_b39_friends_by_forms(site, visit):
     assert site.board.read(endpoints.get, site.board.alice, slug).state == "revoked"
 
 
+def test_b46_what_an_approver_narrowed_is_kept_when_it_is_refused(site, visit):
+    """A mistyped lease gives back no queue and no verb that was unchecked: sent again, the form grants no more."""
+    alice, charlie = visit("alice"), visit("charlie")
+    code = site.board.read(humans.friend_code, site.board.alice)
+    charlie.post("/friends", code=code, queues="reviews, inbox", verbs=["claim", "create_todo"], reason="please")
+    id_ = site.board.read(friends.list_all, site.board.alice)[0].id
+    there = f"/friends/{id_}/approve"
+    narrowed = {"agent": "a", "name": "n", "queues": ["inbox"], "verbs": ["claim"], "days": "7"}
+    page = alice.post(there, default_lease_ttl_seconds="soon", **narrowed)
+    form = next(one for one in forms(page.text) if one["action"] == there)
+    assert (page.status_code, form["invalid"]) == (400, {"default_lease_ttl_seconds"})
+    told = {name: form["fields"][name] for name in narrowed}
+    assert told == {"agent": ["a"], "name": ["n"], "queues": ["inbox"], "verbs": ["claim"], "days": ["7"]}
+
+
 def test_b49_schedules_by_forms(desk, alice):
     """Added, edited, paused, resumed, a todo made now, removed; refusals beside their fields."""
     board, good = desk.site.board, {"name": "nightly", "endpoint": desk.endpoint.slug, "title": "Night {slot:%d}"}

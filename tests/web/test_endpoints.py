@@ -226,6 +226,7 @@ def test_presence_shift_name_and_era(site, alice):
         page = alice.post(f"/endpoints/{slug}/{edit}", **typed)
         form = next(one for one in forms(page.text) if one["action"] == f"/endpoints/{slug}/{edit}")
         assert (page.status_code, len(form["invalid"])) == (400, 1), edit
+        assert {name: form["fields"][name] for name in typed} == {name: [value] for name, value in typed.items()}
     found = only(site, "renamed")
     assert (found.shift, found.mcp_era) == ("TZ=Europe/Berlin Mon-Fri 09:00-18:00", "both")
 
@@ -239,6 +240,15 @@ def test_b25_revoke_names_what_it_hits(site, alice):
     assert alice.post(f"/endpoints/{slug}/revoke").status_code == 303
     assert "was revoked" in alice.get(f"/endpoints/{slug}").text
     assert alice.post(f"/endpoints/{slug}/revoke").status_code == 409
+
+
+def test_b46_a_refused_webhook_keeps_its_queue(site, alice):
+    """The queue that was chosen stays chosen beside the name that is refused."""
+    slug = site.board.write(endpoints.vend, site.board.alice, name="x", queues=["inbox", "reviews"]).endpoint.slug
+    there = f"/endpoints/{slug}/webhooks"
+    page = alice.post(there, webhook_name="", queue="reviews")
+    form = next(one for one in forms(page.text) if one["action"] == there)
+    assert (page.status_code, form["invalid"], form["fields"]["queue"]) == (400, {"webhook_name"}, ["reviews"])
 
 
 def test_b38a_webhooks_by_forms(site, alice):

@@ -243,7 +243,7 @@ async def add_webhook(request: Request) -> Response:
         return await _webhook_made(request, "webhook", make)
     except Refused as refused:
         problems = Filled({FIELDS["webhook"]: problem_of(refused.refusal, "name")["name"]})
-        return await whole(request, 400, problems, Filled(webhook_name=name))
+        return await whole(request, 400, problems, Filled(webhook_name=name, queue=queue or ""))
 
 
 async def rotate_webhook(request: Request) -> Response:

@@ -97,7 +97,8 @@ async def approve(request: Request) -> Response:
         await board.database.write(case)
     except Refused as refused:
         problems = problem_of(refused.refusal, "agent", "name", "queues", "verbs", LEASE)
-        return await _page(request, 400, id_, problems, Filled({key: text(form, key) for key in form}))
+        kept = {key: text(form, key) for key in form} | {key: texts(form, key) for key in ("queues", "verbs")}
+        return await _page(request, 400, id_, problems, Filled(kept))
     return _back(request, "approved")
 
 
