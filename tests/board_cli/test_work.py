@@ -1,6 +1,8 @@
 """`tenure work` against a board that a test plays."""
 
 import json
+import os
+import sys
 import time
 
 import httpx2
@@ -112,6 +114,18 @@ async def test_a_line_that_the_board_would_not_read_is_no_result(line):
     assert await played.work("printf", "%s\n", '{"ok": true}', line) == 0
     ((_, body),) = [one for one in played.asked if one[0] == "complete"]
     assert json.loads(body)["result"] == {"ok": True}
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+async def test_a_command_is_not_stopped_because_nobody_listens(name, monkeypatch):
+    """`tenure work … | head` has read enough: the work goes on, and no todo fails for it."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "w") as closed:
+        monkeypatch.setattr(sys, name, closed)
+        played = Played(ONE)
+        assert await played.work(*sh('echo one; echo two >&2; echo "{}"')) == 0
+        assert [name for name, _ in played.asked if name in ("complete", "fail")] == ["complete"]
 
 
 async def test_a_program_that_can_not_be_run_is_told_in_a_sentence(tmp_path):

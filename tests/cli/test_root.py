@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -257,6 +258,22 @@ def test_a_reader_that_has_enough():
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, check=False, timeout=30
     )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no other system has a device that is always full")
+def test_a_disk_that_is_full_is_no_fault_of_ours():
+    """What can't be written where stdout leads is told in a sentence."""
+    line = f"{sys.executable} -m tenure explain 1s > /dev/full"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tenure: what is to be written has no place: No space left on device.")
+
+
+def test_a_stdout_that_was_closed():
+    """What is written goes nowhere; the answer is the exit code."""
+    line = f"{sys.executable} -m tenure explain 1s >&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
 
 

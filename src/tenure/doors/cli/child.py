@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from tenure.doors.cli.output import unheard
 from tenure.doors.cli.wording import clean
 from tenure.doors.wire.strict import NotJson, parse
 from tenure.rules.bounds import JSON_BYTES
@@ -96,8 +97,7 @@ class Child:
         assert stdout is not None  # noqa: S101 - it is a pipe
         line, whole = b"", True
         while chunk := await stdout.read(_CHUNK):
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
+            _pass_on(chunk, sys.stdout)
             *ended, rest = chunk.split(b"\n")
             for part in ended:
                 self._read(line + part if whole else b"")
@@ -112,13 +112,21 @@ class Child:
         stderr = process.stderr
         assert stderr is not None  # noqa: S101 - it is a pipe
         while chunk := await stderr.read(_CHUNK):
-            sys.stderr.buffer.write(chunk)
-            sys.stderr.buffer.flush()
+            _pass_on(chunk, sys.stderr)
             self._end = (self._end + chunk)[-_END_BYTES:]
 
     def _read(self, line: bytes) -> None:
         with contextlib.suppress(NotJson):
             self.result = parse(line)  # as the board will read it: what it would refuse is no result
+
+
+def _pass_on(chunk: bytes, stream: TextIO) -> None:
+    """To whoever listens to us; that nobody does any more is no reason to stop the command."""
+    try:
+        stream.buffer.write(chunk)
+        stream.buffer.flush()
+    except OSError:
+        unheard(stream)
 
 
 def _end_with(worker: int) -> None:

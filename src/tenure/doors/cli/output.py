@@ -80,8 +80,18 @@ def put(text: str = "") -> None:
 
 
 def say(text: str) -> None:
-    """Talk, to stderr."""
-    _write(text, sys.stderr, err=True)
+    """Talk, to stderr. That nobody listens any more keeps nothing from being done."""
+    try:
+        _write(text, sys.stderr, err=True)
+    except OSError:
+        unheard(sys.stderr)
+
+
+def unheard(stream: TextIO) -> None:
+    """Whoever read it has enough: what is buffered and what is to come goes nowhere, and fails no more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _write(text: str, stream: TextIO, *, err: bool) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from tenure.doors.cli.access import store_options
-from tenure.doors.cli.output import say
+from tenure.doors.cli.output import say, unheard
 from tenure.doors.cli.texts import CONTEXT, exits
 
 INTERRUPTED: Final = 130
+# A disk or a quota that is full.
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What a board refused, by its status: sign in, or there is nothing of that name.
 _OF_STATUS: Final = {401: 4, 404: 3}
 # What the commands of the board import first of what its extra brings.
@@ -77,6 +81,8 @@ class Tree(click.Group):
 
     def answer(self, arguments: Sequence[str] | None = None) -> int:
         """Run one command; whatever goes wrong becomes one line on stderr and an exit code."""
+        if sys.stdout is None:  # it was closed before we began
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as we run
         try:
             result = super().main(
                 list(sys.argv[1:] if arguments is None else arguments), prog_name="tenure", standalone_mode=False
@@ -101,7 +107,7 @@ class Tree(click.Group):
 
 def _enough() -> int:
     """Whoever read our output has enough; what is still buffered must not fail once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    unheard(sys.stdout)
     return 0
 
 
@@ -139,6 +145,8 @@ def _sentence(error: BaseException) -> tuple[str, int]:
         code = 2 if isinstance(error, ConfigError) else 3 if isinstance(error, NotFound) else 1
         code = _OF_STATUS.get(getattr(error, "status", 0), code)
         return " ".join(str(error).split()), code
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return f"what is to be written has no place: {error.strerror}. Free some there, or write elsewhere.", 1
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     return f"this is a fault of Tenure's own: {what}. TENURE_DEBUG=1 shows where.", 1
 
