@@ -152,7 +152,7 @@ class Tenure:
                 raise ConfigError("name", job.name, "was defined after the start; define jobs before start().")
             self._defined[job.name] = job
 
-        return Adding(add)
+        return Adding(add, name)
 
     async def put_job(self, name: str, schedule: Schedule | None, handler: Handler, **options: Unpack[Options]) -> None:
         """Define a job, or define it anew, while this instance runs; what runs already runs on. Raises StoreError."""

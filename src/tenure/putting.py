@@ -56,8 +56,8 @@ class Putter:
 class Adding:
     """What `app.cron(...)`, `app.every(...)` and `app.job(...)` give: a decorator for a handler, or `.todo(...)`."""
 
-    def __init__(self, add: Callable[[Any], Any]) -> None:
-        self._add = add
+    def __init__(self, add: Callable[[Any], Any], name: str | None) -> None:
+        self._add, self._name = add, name
 
     def __call__(self, handler: H) -> H:
         """Add the handler as the job; gives the handler back."""
@@ -81,8 +81,9 @@ class Adding:
         from tenure.rules.plans import fill, plan
         from tenure.rules.refusal import Refusal
 
+        word = to or "todo"
         said = {"title": title, "queue": queue, "body": body, "payload": payload, "priority": priority}
-        if isinstance(refused := plan({"expression": "@daily", **said}), Refusal):
+        if isinstance(refused := plan({"expression": "@daily", **said}, self._name or word), Refusal):
             field = refused.details["field"]
             raise ConfigError(field, said.get(field), refused.message.removeprefix(f"{field} "))
 
@@ -97,5 +98,5 @@ class Adding:
                 priority=priority,
             )
 
-        put.__name__ = to or "todo"
+        put.__name__ = word
         self._add(put)

@@ -1,6 +1,7 @@
 """Jobs of an application that put todos on a board: once per slot and call, however often a run is started (B49)."""
 
 import asyncio
+import contextlib
 import os
 
 import pytest
@@ -101,6 +102,15 @@ def test_b49_a_todo_that_no_slot_could_put_is_refused_when_it_is_defined(said, f
     with pytest.raises(ConfigError, match=f"^{field}="):
         app.cron("0 7 * * *", name="triage").todo(**said)
     assert not app.jobs
+
+
+@pytest.mark.parametrize(("name", "fits"), [("night", True), ("n" * 150, False)])
+def test_b49_a_title_that_holds_the_name_is_judged_by_that_name(name, fits):
+    """Just as it will be: a short name leaves room for more, and a long one for less."""
+    app = Tenure("memory://")
+    with contextlib.nullcontext() if fits else pytest.raises(ConfigError, match=r"^title="):
+        app.cron("0 7 * * *", name=name).todo(title="{name}: " + "x" * 150)
+    assert list(app.jobs) == [name] * fits
 
 
 async def test_b49_puts_that_are_gathered_keep_their_order(monkeypatch):

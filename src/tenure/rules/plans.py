@@ -71,8 +71,11 @@ def timetable(expression: str, tz: str, dst_gap: Any = "shift", dst_overlap: Any
         ) from None
 
 
-def plan(raw: Mapping[str, Any]) -> Plan | Refusal:
-    """A checked plan from the fields of a request; `catch_up` is a length of time. Names and sizes are checked too."""
+def plan(raw: Mapping[str, Any], called: str = "x" * bounds.NAME_CHARS) -> Plan | Refusal:
+    """A checked plan from the fields of a request; `catch_up` is a length of time. Names and sizes are checked too.
+
+    called: what `{name}` becomes, as long as it may be where it can still be given.
+    """
     values = {name: raw[name] for name in Plan._fields if raw.get(name) is not None}
     for name, allowed in _CHOICES.items():
         if name in values and values[name] not in allowed:
@@ -86,10 +89,10 @@ def plan(raw: Mapping[str, Any]) -> Plan | Refusal:
     if isinstance(catch_up, Refusal):
         return catch_up
     found = Plan(**{**values, "catch_up_ms": catch_up})
-    return _judged(found) or found
+    return _judged(found, called) or found
 
 
-def _judged(found: Plan) -> Refusal | None:
+def _judged(found: Plan, called: str) -> Refusal | None:
     try:
         schedule = found.schedule
     except ScheduleError as error:
@@ -100,7 +103,7 @@ def _judged(found: Plan) -> Refusal | None:
             fill(getattr(found, field), found.tz, "x", 0)
         except (KeyError, ValueError, IndexError, AttributeError, TypeError):
             return invalid(field, _FIELDS)
-    todo = made(found, "x" * bounds.NAME_CHARS, first.at_ms if first is not None else 0)
+    todo = made(found, called, first.at_ms if first is not None else 0)
     content = checked(todo, (found.queue or DEFAULT_QUEUE,), "schedule", None)
     return content if isinstance(content, Refusal) else None
 
