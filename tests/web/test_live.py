@@ -13,7 +13,9 @@ import httpx2
 import pytest
 
 from tenure.board import endpoints, signing_in
+from tenure.board.refused import Refused
 from tenure.doors.web import assets, live
+from tenure.rules.refusal import Refusal
 from tenure.rules.schedule import every
 
 
@@ -72,6 +74,32 @@ def test_a_stream_ends_with_its_session(site, listen):
     assert stream.event() == "over"
     assert stream.event() is None
     assert time.monotonic() - began < live.QUIET_SECONDS  # not by the next look at the clock, but by the ring
+
+
+def test_a_stream_of_runs_ends_with_its_session_too(site, listen, monkeypatch):
+    """Though what it tells of is no board: signing out rings there as well."""
+    monkeypatch.setattr(live, "QUIET_SECONDS", 0.3)
+    stream = listen(site.session(), "/live/runs/runs")
+    while next(stream.lines) != ": quiet":
+        pass
+    monkeypatch.setattr(live, "QUIET_SECONDS", 60)  # longer than the test's client waits
+    mine = site.board.read(signing_in.sessions, site.board.alice)[0].id
+    site.board.write(signing_in.end_session, site.board.alice, mine)
+    assert stream.event() == "over"
+
+
+def test_b16_a_stream_ends_without_a_fault_while_the_database_is_away(site, listen, monkeypatch, caplog):
+    """Whose it is can't be told any more: it ends, so that the page comes back, and the log has no traceback."""
+    stream = listen(site.session())
+    assert stream.event() == "changed"
+
+    async def away(*_asked):
+        raise Refused(Refusal("unavailable", "The database is away."))
+
+    monkeypatch.setattr(site.board.database, "read", away)
+    site.board.notices.hear([("board", site.board.alice.id)])
+    assert stream.event() is None
+    assert not [line for line in caplog.records if line.exc_info]
 
 
 def test_a_stream_ends_with_its_server(site, listen):

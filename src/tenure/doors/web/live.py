@@ -1,7 +1,7 @@
 """Server-sent events: each says that a page may look different now, and the page asks for itself again.
 
-A hint, never a fact: what is true is read when the page is asked for. Streams end with the session they began with,
-and within a second of its end, since every ring and every look at the clock asks for it again.
+A hint, never a fact: what is true is read when the page is asked for. Streams end with the session they began with:
+at once where that was ended, by the ring which tells of it, and else at the next look at the clock.
 """
 
 from __future__ import annotations
@@ -111,30 +111,34 @@ class Live:
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _events(self, request: Request, human: Human, key: str | None) -> AsyncIterator[str]:
-        ears = self._board.notices.ear(("board", human.id)) if key is None else self._watches[key].ear(human)
         self._open[human.id] += 1
         try:
-            with ears as ear:
+            with contextlib.ExitStack() as opened:
+                # On the board's ear the end of a session is heard, whatever else the stream tells of.
+                board = opened.enter_context(self._board.notices.ear(("board", human.id)))
+                ear = board if key is None else opened.enter_context(self._watches[key].ear(human))
                 # Something may have changed since the page was made, or while the stream was cut.
                 yield f"retry: 1000\n{CHANGED}"
                 while not self._closing.is_set():
-                    rung = await self._wait(ear)
+                    rung = await self._wait(ear, board)
                     if self._closing.is_set():
                         return
                     if await whose(request) is None:
                         yield OVER
                         return
                     yield CHANGED if rung else ": quiet\n\n"
-                    if rung:
-                        await asyncio.sleep(PAUSE_SECONDS)
+                    await asyncio.sleep(PAUSE_SECONDS)
+        except Refused:
+            return  # the database can't tell whose stream it is: the page comes back, and is told so
         finally:
             self._open[human.id] -= 1
 
-    async def _wait(self, ear: Ear) -> bool:
-        """Whether it rang, before the quiet has lasted too long or the server stops."""
+    async def _wait(self, ear: Ear, board: Ear) -> bool:
+        """Whether the first rang, before the second did, the quiet has lasted too long, or the server stops."""
         ringing = asyncio.create_task(ear.wait(QUIET_SECONDS))
+        others = [] if board is ear else [asyncio.create_task(board.wait())]
         closing = asyncio.create_task(self._closing.wait())
-        done, waiting = await asyncio.wait((ringing, closing), return_when=asyncio.FIRST_COMPLETED)
+        done, waiting = await asyncio.wait((ringing, closing, *others), return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
         return ringing in done and ringing.result()
