@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tenure.client import AsyncBoard, Unreachable, calls
-from tenure.doors.cli.work import Bench
+from tenure.doors.cli.work import LOST, Bench
 from tenure.errors import ConfigError
 
 AT = "2026-12-01T00:00:00Z"
@@ -21,19 +21,20 @@ CLAIM = {
     "lease_ttl_seconds": 300, "lease_ttl_source": "server",
 }  # fmt: skip
 ONE = {"empty": False, "claims": [CLAIM], "server_time": AT}
+YES = {"state": "done", "seconds_left": 300}
 GONE = httpx2.ConnectError("gone")
 
 
 class Played:
-    """A board whose claims are answered from a list, and everything else with yes."""
+    """A board whose claims are answered from a list, and everything else with yes, or as `answers` says."""
 
-    def __init__(self, *claims):
-        self.claims, self.asked = list(claims), []
+    def __init__(self, *claims, **answers):
+        self.claims, self.answers, self.asked = list(claims), answers, []
 
     def __call__(self, request):
         name = request.url.path.rsplit("/", 1)[1]
         self.asked.append((name, request.read()))
-        told = self.claims.pop(0) if name == "claim_next" else {"state": "done", "seconds_left": 300}
+        told = self.claims.pop(0) if name == "claim_next" else self.answers.get(name, YES)
         if isinstance(told, Exception):
             raise told
         return told if isinstance(told, httpx2.Response) else httpx2.Response(200, json=told)
@@ -126,6 +127,17 @@ async def test_a_command_is_not_stopped_because_nobody_listens(name, monkeypatch
         played = Played(ONE)
         assert await played.work(*sh('echo one; echo two >&2; echo "{}"')) == 0
         assert [name for name, _ in played.asked if name in ("complete", "fail")] == ["complete"]
+
+
+@pytest.mark.parametrize(("command", "verb"), [("true", "complete"), ("false", "fail")])
+async def test_an_end_that_comes_too_late_is_told_as_that(command, verb, capsys):
+    """The command came to its end, so nobody says that it was stopped."""
+    detail = "Your lease on this todo lapsed, and another worker holds it now."
+    taken = httpx2.Response(409, json={"code": "conflict", "reason": "taken", "detail": detail})
+    assert await Played(ONE, **{verb: taken}).work(command) == LOST
+    said = capsys.readouterr().err
+    assert f"td_1: {detail}" in said
+    assert "was stopped" not in said
 
 
 async def test_a_program_that_can_not_be_run_is_told_in_a_sentence(tmp_path):

@@ -167,11 +167,11 @@ class Bench:
         self.stopping = True
 
     async def _one(self, task: Task) -> None:
-        begun = time.monotonic()
+        begun, through = time.monotonic(), False
         say(f"{task.id} claimed (attempt {task.attempt}, lease {task.lease.ttl_seconds}s): {task.title}")
         async with task:
             child = Child(self.command, task)
-            code = await self._within(child)
+            code, through = await self._within(child), True
             took = f"in {time.monotonic() - begun:.1f}s"
             if code is None:
                 reason = f"ran into the timeout of {span_words(self.limit_ms or 0)}"
@@ -191,7 +191,7 @@ class Bench:
                 say(f"{task.id} failed {took}: {reason}")
         if task.lost is not None:
             self.lost += 1
-            say(f"{task.lost} Its command was stopped.")
+            say(f"{task.lost}{'' if through else ' Its command was stopped.'}")
 
     async def _within(self, child: Child) -> int | None:
         """Run the command; its exit code, None when it took too long and was stopped."""
