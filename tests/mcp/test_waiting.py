@@ -139,7 +139,7 @@ async def test_b32_a_cancellation_right_behind_its_call_does_not_overtake_it(boa
         await began.wait()
         assert (await client.post(path, json=cancelled)).status_code == 202
         go_on.set()
-        assert result_of(await asyncio.wait_for(waiting, 2))["empty"] is True
+        assert result_of(await asyncio.wait_for(waiting, 20))["empty"] is True
 
 
 async def test_b34_a_call_beyond_the_limit_is_refused_as_the_tools_result(board, served, generation, monkeypatch):

@@ -107,7 +107,9 @@ class Claims:
         job = wish.job
         if self.ledger.pending(job.name):
             return False  # it may have won: asked by the same token until that is known, or it would be an orphan
-        if wish.request or job.name not in self.jobs:
+        if job.name not in self.jobs:
+            return True  # it was dropped
+        if wish.request:
             return True  # the wish stands in the store, and is seen again
         after = job.schedule.next(wish.slot) if job.schedule is not None else None
         now = self.shared.store_clock.now()
