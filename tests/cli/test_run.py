@@ -185,6 +185,24 @@ def test_what_can_not_be_run(cli, files, words, code, says):
     assert sum(line.startswith("tenure: ") for line in result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("store", "says"),
+    [
+        ("sqlite:///nowhere/own.db", "the folder {here}/nowhere doesn't exist. Make it first."),
+        ("sqlite:///.", "{here} is a folder. Name a file in it, such as {here}/tenure.db."),
+        ("sqlite:///tasks.py", "{here}/tasks.py is damaged or no SQLite database"),
+    ],
+)
+def test_a_store_that_can_not_be_used_is_told_in_one_line(tasks, store, says):
+    """Waiting would not mend it: the process ends, and says once, without a traceback, why."""
+    with running("tasks:app", "--store", store) as process:
+        told = [line for line in process.stderr if "warning: report: clocks in" not in line]
+        assert process.wait(20) == 1
+    assert len(told) == 1
+    assert told[0].startswith("tenure: ")
+    assert says.format(here=Path.cwd()) in told[0]
+
+
 def test_where_the_application_is_named(cli):
     """The argument, else TENURE_APP, else pyproject.toml; a module with one Tenure needs no object's name."""
     Path("empty.py").write_text("from tenure import Tenure\nanything = Tenure()")

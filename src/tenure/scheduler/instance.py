@@ -153,10 +153,13 @@ class Instance:
                 await self.presence.write(now=True)  # after the start, or its first page would say that it has not
                 self.settled.set()
             except StoreError as error:
-                self._reached(error)
+                first = not self.settled.is_set()
                 self.settled.set()
+                if first and not isinstance(error, StoreUnavailable):
+                    self.refused = error  # who starts us raises it: it is told once
+                    raise
+                self._reached(error)
                 if not isinstance(error, StoreUnavailable):
-                    self.refused = error
                     raise
                 tries += 1
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
@@ -248,7 +251,7 @@ class Instance:
                 return
             except Exception as error:  # noqa: BLE001 - whatever it died of, it is told and restarted
                 tries += 1
-                if not isinstance(error, StoreUnavailable):  # that is told as store-down
+                if error is not self.refused and not isinstance(error, StoreUnavailable):  # that is told as store-down
                     self._troubled(name, error)
                 await asyncio.sleep(timers.backoff(tries, self.shared.chance.draw()) / 1000)
 
@@ -265,8 +268,9 @@ class Instance:
             self._troubled("a claim", error)
 
     def _troubled(self, name: str, error: BaseException) -> None:
-        """A fault of ours: logged whole, told in a sentence, and health() says so for a while."""
-        log.error("%s of %s died and is restarted", name, self.name, exc_info=error)
+        """A fault of ours is logged whole; told in a sentence, and health() says so for a while."""
+        if not isinstance(error, StoreError):
+            log.error("%s of %s died and is restarted", name, self.name, exc_info=error)
         self._faults[name] = (self.shared.clock.boot(), short(error))
         self.shared.warn(f"{name} died and was restarted: {short(error)}")
 
