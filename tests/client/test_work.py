@@ -139,6 +139,15 @@ async def test_an_error_fails_the_todo_with_its_words_and_goes_on(board, played)
     assert played.of("fail")[0]["reason"] == "RuntimeError: no such file"
 
 
+async def cancelled(work, began):
+    """Cancel it once it has begun."""
+    worker = asyncio.create_task(work)
+    await began.wait()
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+
+
 async def test_a_cancelled_worker_gives_its_todo_back(board, played):
     """Cancelled in the middle: released, which counts as no failure; the cancellation goes on."""
     began = asyncio.Event()
@@ -149,11 +158,7 @@ async def test_a_cancelled_worker_gives_its_todo_back(board, played):
                 began.set()
                 await asyncio.sleep(3600)
 
-    worker = asyncio.create_task(work())
-    await began.wait()
-    worker.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await worker
+    await cancelled(work(), began)
     assert played.of("release")
     assert not played.of("fail")
 
@@ -185,6 +190,23 @@ async def test_leaving_the_loop_and_the_board_at_once_fails_the_todo(played, err
             await work(board)
     assert played.of("fail")
     await soon(lambda: not [task for task in asyncio.all_tasks() if task.get_name().startswith("heartbeats")])
+
+
+async def test_closing_that_is_cut_short_closes_the_connections(played):
+    """Cancelled while it still tells of what a loop was left with."""
+    began, board = asyncio.Event(), AsyncBoard(transport=httpx2.MockTransport(played), credential="c")
+
+    async def never(*_):
+        began.set()
+        await asyncio.sleep(3600)
+
+    board.fail, loop = never, aiter(board.work())
+    await anext(loop)
+    await cancelled(board.aclose(), began)
+    assert board._http.is_closed
+    del board.fail
+    with contextlib.suppress(RuntimeError):  # its connections are closed
+        await loop.aclose()
 
 
 @pytest.mark.parametrize("block", [True, False])
@@ -247,11 +269,7 @@ async def test_a_worker_cancelled_while_it_completes_gives_its_todo_back(board, 
             async with todo:
                 todo.result = 1
 
-    worker = asyncio.create_task(work())
-    await began.wait()
-    worker.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await worker
+    await cancelled(work(), began)
     assert played.of("release")
 
 

@@ -48,9 +48,11 @@ class AsyncBoard(Verbs):
 
     async def aclose(self) -> None:
         """Close the connections. What a loop was left with is told first: it is told of its end later than we are."""
-        for task in tuple(self._held):
-            await task.left_behind()
-        await self._http.aclose()
+        try:
+            for task in tuple(self._held):
+                await task.left_behind()
+        finally:
+            await self._http.aclose()
 
     async def ask(self, call: calls.Call, patience_seconds: float | None = None) -> Any:
         """Send a call, again where that is harmless; returns the answer's JSON, None for an empty one."""
