@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tenure import StoreUnavailable
+from tenure.rules.commands import Missed
 from tenure.scheduler.records import Records
 from tenure.scheduler.why import why
 
@@ -335,6 +336,32 @@ def test_r36a_every_slot_has_an_outcome(job, cluster, log):
         "expired",
     }
     assert {"success", "paused", "missed"} <= set(outcomes)
+
+
+def test_r36a_a_mark_made_meanwhile_hides_no_slot_behind_it(job, cluster):
+    """Of a range that is about to be told as missed somebody marks the first slot: the others are told all the same."""
+    c = cluster([job(when="10s", catch_up=0)], 1)
+    c.advance(15)
+    c.kill("a")
+    c.advance(60)
+    commit, beside = c.store.commit, []
+
+    async def later(changes, *rest, **more):
+        for mark in [mark for change in changes for mark in change.marks if mark.why == "missed" and not beside]:
+            beside.append(mark.slot)
+            await Records(c.store).ledger.ask_one("tick", Missed(mark.slot, mark.slot, 1, "other"))
+        return await commit(changes, *rest, **more)
+
+    c.store.commit = later
+    c.start("b")
+    c.advance(5)
+    (first,) = beside
+    told = [mark for mark in c.marks("tick") if mark.slot >= first]
+    assert [mark.by for mark in told if mark.slot == first] == ["other"]
+    assert sum(mark.count for mark in told) == (max(mark.until for mark in told) - first) // 10_000 + 1 >= 5
+    assert [event.detail["count"] for event in c.heard("missed") if "count" in event.detail] == [
+        sum(mark.count for mark in told)
+    ]
 
 
 def test_r29a_drift_is_told(job, cluster):

@@ -50,7 +50,7 @@ class CatchUp:
             for job, slot in zip(jobs, latest, strict=True)
         ]
         now, pages = await self.ledger.pages(asks)
-        missed: list[Order] = []
+        missed: list[tuple[Job, int, int]] = []
         catch: list[Wish] = []
         for job, reckoned_slot, page in zip(jobs, latest, pages, strict=True):
             ahead = reckoned_slot is not None and reckoned_slot > now  # the estimate was ahead of the store
@@ -66,12 +66,11 @@ class CatchUp:
             if found.catch_up is not None:
                 catch.append(Wish(job, found.catch_up, "catch-up"))
             if found.missed is not None:
-                missed += self._missed(job, *found.missed)
+                missed.append((job, *found.missed))
             if found.open is not None and (job.name, found.open) not in self._open:
                 self._open.add((job.name, found.open))
                 self._spawn(self._close(job, found.open))
-        if missed:
-            await self.ledger.ask(missed)
+        await self._tell(missed)
         draw = self.shared.chance.draw()
         batches: defaultdict[int, list[Wish]] = defaultdict(list)
         for wish in catch:
@@ -91,6 +90,19 @@ class CatchUp:
             catch_up_ms=job.catch_up_ms,
             max_late_ms=job.max_late_ms,
         )
+
+    async def _tell(self, ranges: Sequence[tuple[Job, int, int]]) -> None:
+        """Mark these ranges as missed. One whose first slot was marked by others meanwhile is left out whole, as a mark
+        is (`Mark`): what lies behind theirs is marked anew.
+        """
+        while orders := [order for job, after, until in ranges for order in self._missed(job, after, until)]:
+            await self.ledger.ask(orders)
+            _, pages = await self.ledger.pages([Ask(job.document, before=until + 1) for job, _, until in ranges])
+            ranges = [
+                (job, page.found.last, until)
+                for (job, after, until), page in zip(ranges, pages, strict=True)
+                if page.found.last is not None and page.found.last > after
+            ]
 
     def _missed(self, job: Job, after: int, until: int) -> list[Order]:
         """The range as a command, with its true first and last slot."""
