@@ -111,13 +111,18 @@ class Bridge:
         for schedule_id in self._known.keys() - found.keys():
             await self._drop(job_name(schedule_id))
             del self._known[schedule_id]
+        failed: StoreUnavailable | Refused | None = None
         for one in found.values():
             try:
                 await self._heed(one)
-            except (StoreUnavailable, Refused):
-                raise  # the database is away: it would be for the others too
+            except (StoreUnavailable, Refused) as error:
+                if failed is not None:
+                    raise  # the database is away: it would be for the others too
+                failed = error  # it may be that somebody holds this schedule's row
             except Exception:
                 log.exception("schedule %s: this server can't go by it; the others are not held up", one.id)
+        if failed is not None:
+            raise failed
 
     async def _heed(self, one: Schedule) -> None:
         """Bring one schedule's job to what the board says of it."""

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from tenure.board import audit, endpoints, reaper, schedules, todos
-from tenure.board.database import Tx
+from tenure.board.database import UNAVAILABLE, Tx
 from tenure.board.refused import Refused
 from tenure.bridge import Bridge, job_name
 from tenure.rules.commands import Claim, Won
@@ -121,6 +121,30 @@ async def test_b49_a_schedule_that_a_server_cannot_read_holds_up_no_other(open_b
         assert job_name(odd.id) not in bridge.app.jobs
     finally:
         await bridge.stop()
+
+
+@pytest.mark.parametrize(("held", "looked_at"), [(1, 4), (2, 2)])
+async def test_b49_a_schedule_whose_row_somebody_holds_holds_up_no_other(open_board, held, looked_at):
+    """A server that stands still in its transaction, say. Where a second fails too, it is the database, and waits."""
+    board, seen = open_board, []
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    for name in "abcd":
+        board.write(schedules.add, board.alice, slug, name, {**EACH_SECOND, "expression": "1d"})
+    bridge = Bridge(board)
+    await bridge.app.start()
+
+    async def make_up(schedule_id):
+        seen.append(schedule_id)
+        if len(seen) <= held:
+            raise Refused(UNAVAILABLE)
+
+    bridge._make_up = make_up
+    try:
+        with pytest.raises(Refused):
+            await bridge.look()
+    finally:
+        await bridge.app.stop()
+    assert len(bridge._known) == len(seen) == looked_at
 
 
 async def test_b49_a_pause_whose_server_died_is_ended_by_the_others(open_board):
