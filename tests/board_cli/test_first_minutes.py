@@ -78,6 +78,26 @@ def test_b52_another_address_needs_a_password(quiet_desk):
     assert "loopback only" not in quiet_desk.printed[0]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "board.example.com",
+        "https://",
+        "ftp://board.example.com",
+        "https://board:x",
+        "https://me:pw@board",
+        "https://b?x",
+    ],
+)
+def test_b51_a_public_address_that_is_none_is_refused(quiet_desk, url):
+    """By it no browser could call the board: one line, before anything is opened; no password of it is repeated."""
+    refused = quiet_desk.run("board", "--port", "0", "--public-url", url, code=2)
+    assert refused.stderr.startswith("tenure: --public-url=")
+    assert refused.stderr.endswith("is no address of a web server. Write https://board.example.com.\n")
+    assert "pw@" not in refused.stderr
+    assert not (quiet_desk.folder / "tenure.db").exists()
+
+
 def test_work_fails_gives_back_and_says_why(desk):
     """Exit 0 completes, 75 gives back, others fail with their code; the exit code of work says so."""
     desk.run("endpoint", "vend", "w")

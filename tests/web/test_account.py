@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import httpx2
+import pytest
+from starlette.requests import Request
 from web_pages import forms
 
 from tenure.board import signing_in, tokens
+from tenure.board.board import BoardSettings
+from tenure.doors.web.guard import cookie_name
 
 COOKIE = "tenure-session"
 PASSWORD = "a sentence that is long enough"  # noqa: S105
@@ -50,6 +55,16 @@ def test_b51_behind_https_cookies_are_for_https(site, stranger):
     given = stranger.get("/login").headers["set-cookie"]
     assert given.startswith("__Host-tenure-form=")
     assert {"secure", "httponly", "path=/"} <= {part.strip().lower() for part in given.split(";")}
+
+
+@pytest.mark.parametrize("called", ["board.example.com", "BOARD.example.com", "board.example.com:443"])
+def test_b51_cookies_are_secure_however_the_public_host_is_spelled(called):
+    """A port that https has anyway, or a capital letter, makes no cookie one that is sent in clear too."""
+    board = SimpleNamespace(settings=BoardSettings(public_url="https://board.example.com"))
+    app = SimpleNamespace(state=SimpleNamespace(board=board))
+    scope = {"type": "http", "scheme": "http", "path": "/login", "query_string": b"", "server": ("127.0.0.1", 8420)}
+    request = Request({**scope, "headers": [(b"host", called.encode())], "app": app})
+    assert cookie_name(request) == "__Host-tenure-session"
 
 
 def test_a_link_is_over_after_ten_minutes(site, stranger):

@@ -8,6 +8,7 @@ import ipaddress
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -47,10 +48,11 @@ def board(*, host: str, port: int, database: str, public_url: str | None, no_ope
     from tenure.board.board import BoardSettings
     from tenure.board.opening import open_board
 
+    public = None if public_url is None else _public(public_url)
     serve = importlib.import_module("tenure.serve")  # the room above all doors: known by its name alone
     listening: socket.socket = serve.listen(host, port)
     bound = listening.getsockname()[1]
-    url = (public_url or f"http://{_shown(host)}:{bound}").rstrip("/")
+    url = public or f"http://{_shown(host)}:{bound}"
     settings = BoardSettings(public_url=url, mcp_era=options["mcp_era"])
     try:
         opened = open_board(database, os.environ, settings)
@@ -69,6 +71,20 @@ def board(*, host: str, port: int, database: str, public_url: str | None, no_ope
             opened.board.database.shut()
     finally:
         listening.close()
+
+
+def _public(url: str) -> str:
+    """The public address as browsers spell its host. Raises ConfigError: by what is none, no request could call us."""
+    from tenure.app import redact
+    from tenure.errors import ConfigError
+
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(url.strip())
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if known and "@" not in parts.netloc and not parts.query and not parts.fragment:
+            return parts._replace(netloc=parts.netloc.lower()).geturl().rstrip("/")
+    hint = "Write https://board.example.com."
+    raise ConfigError("--public-url", redact(url), "is no address of a web server.", hint)
 
 
 def _shown(host: str) -> str:

@@ -83,7 +83,8 @@ def protect(scope: Scope, headers: MutableHeaders) -> None:
 def encrypted(request: Request) -> bool:
     """Whether the browser speaks https to us, by ourselves or by what stands before us under the public address."""
     public = urlsplit(board_of(request).settings.public_url)
-    before_us = public.scheme == "https" and public.netloc == request.headers.get("host")
+    called, known = (name.lower().removesuffix(":443") for name in (request.headers.get("host", ""), public.netloc))
+    before_us = public.scheme == "https" and called == known
     return before_us or request.url.scheme == "https"
 
 
