@@ -82,7 +82,7 @@ def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False
 def check_file(url: str) -> None:
     """Raise ConfigError where a SQLite file can't be made or written: SQLite says just that it can't open it."""
     kind, plain = plain_url(url)
-    path = _file(plain)
+    path = _file(plain).absolute()
     if kind != "sqlite" or not path.parent.is_dir():
         return
     if path.is_dir():

@@ -76,7 +76,8 @@ def backup(url: str, file: Path, as_json: bool) -> int:
     if as_json:
         put_json({"source": str(source), "file": str(file), "bytes": size})
     else:
-        put(f"{source} copied to {file}, {size} bytes; keep the board's secret with it")
+        secret = source.with_name(source.name + ".secret")
+        put(f"{source} copied to {file}, {size} bytes" + (f"; keep {secret} with it" if secret.exists() else ""))
     return 0
 
 
