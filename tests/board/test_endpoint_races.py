@@ -66,6 +66,20 @@ def test_b25_a_revoke_may_take_as_long_as_its_todos_need(board):
     assert board.read(todos.get, board.alice, todo_id).summary.shown == "dead"
 
 
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+def test_b25_a_revoke_waits_for_nobody_who_stands_still(board, monkeypatch):
+    """Who holds one of its todos for ever keeps neither the revoke nor the reaper: refused, it may be asked again."""
+    monkeypatch.setattr(todos, "STATEMENT_SECONDS", 1)
+    vended = board.vend()
+    board.write(todos.create, board.alice, vended.endpoint, NewTodo("work"))
+    with board.database.engine.connect() as other, other.begin():
+        other.execute(sa.text("SELECT id FROM todos FOR UPDATE"))
+        with pytest.raises(Refused) as refused:
+            board.write(endpoints.revoke, board.alice, vended.endpoint.slug)
+    assert refused.value.refusal.code == "unavailable"
+    board.write(endpoints.revoke, board.alice, vended.endpoint.slug)
+
+
 def test_b25_once_a_revoke_is_answered_nobody_claims(board):
     """Eight workers drain while it is revoked: after the answer no claim is granted, and none stays open."""
     vended = board.vend()

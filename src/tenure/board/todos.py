@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tenure.board import access, audit, ids, tables, todo_rows, todo_views
 from tenure.board.access import Endpoint, Human, Worker
 from tenure.board.board import Board
-from tenure.board.database import Tx
+from tenure.board.database import STATEMENT_SECONDS, Tx
 from tenure.board.refused import Refused, granted
 from tenure.board.repeats import Repeat
 from tenure.board.shapes import Created, Detail, NewTodo, Source
@@ -146,8 +146,9 @@ def end_endpoint(tx: Tx, board: Board, endpoint: Endpoint, reason: Literal["revo
         f"SELECT id FROM todos WHERE endpoint = :endpoint AND ended IS NULL ORDER BY id{_LOCK if tx.postgres else ''}"
     )
     parameters = {"endpoint": endpoint.id, "now": now, "how": reason, "reason": endpoint_ended(reason)}
-    if tx.postgres:
-        tx.execute(sa.text("SET LOCAL statement_timeout = 0"))  # they may be many, and an end can't be left undone
+    if tx.postgres:  # they may be many, and an end can't be left undone; but who stands still is waited for no longer
+        tx.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        tx.execute(sa.text(f"SET LOCAL lock_timeout = '{STATEMENT_SECONDS}s'"))
     tx.execute(sa.text(_END_CLAIMS.format(live)), parameters)
     tx.execute(sa.text(_END_TODOS.format(live)), parameters)
     tx.notify("board", endpoint.human)
