@@ -108,6 +108,15 @@ def test_b48_todos_are_added_listed_moved_retried_and_cancelled(triage):
     assert [one["id"] for one in listed] == [todo]
 
 
+def test_what_others_wrote_moves_no_terminal(triage):
+    """Bodies, notes and reasons come from agents and other systems: escapes in them are shown, and not obeyed."""
+    todo = triage.type("todo", "add", "triage", "one", "--body", "a\r\nb \x1b]0;x\x07 \x9b2J").stdout.strip()
+    triage.type("todo", "cancel", todo, "--reason", "no\x1b[2J")
+    shown = triage.type("todo", "show", todo).stdout
+    assert "a\nb ?]0;x? ?2J" in shown
+    assert "no?[2J" in shown
+
+
 def test_b41_a_todo_that_nobody_holds_is_taken_on_the_page(triage):
     """No command claims for a human: what completes or fails says where it is done."""
     todo = triage.type("todo", "add", "triage", "one").stdout.strip()

@@ -19,6 +19,7 @@ from tenure.rules.bounds import LIST_LIMIT
 
 HEADS: Final = ("ENDPOINT", "NAME", "STATE", "QUEUES", "LEASE", "PRESENCE", "EXPIRES", "SEEN")
 _STATES: Final = {"active": "good", "expired": "warn", "revoked": "bad"}
+NONE_ACTIVE: Final = "no endpoint is active; --all shows those that were. Vend one: tenure endpoint vend NAME"
 NONE_YET: Final = "there are no endpoints yet. Vend one: tenure endpoint vend NAME"
 
 
@@ -46,7 +47,7 @@ def list_endpoints(remote: Remote, ended: bool) -> int:
         return 0
     shown = [one for one in told["endpoints"] if ended or one["state"] == "active"]
     if not shown:
-        say(NONE_YET)
+        say(NONE_ACTIVE if told["endpoints"] else NONE_YET)
         return 0
     for line in table(HEADS, [_row(one) for one in shown], look()):
         put(line)

@@ -12,6 +12,7 @@ from tenure.doors.cli.endpoint import lease_refusals, lease_seconds
 from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
 from tenure.doors.cli.remote import Remote, ago, board_options, expiry, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
+from tenure.doors.cli.wording import clean
 
 _STATES = {"approved": "good", "declined": "bad", "ended": "dim", "requested": "warn"}
 
@@ -53,7 +54,7 @@ def _row(one: dict[str, Any]) -> tuple[str | Cell, ...]:
         ", ".join(one["queues"]),
         ", ".join(one["verbs"]),
         one["endpoint"] or "-",
-        one["reason"] or "-",
+        clean(one["reason"] or "-"),
     )
 
 

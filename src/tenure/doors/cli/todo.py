@@ -12,6 +12,7 @@ from tenure.doors.cli.endpoint import find
 from tenure.doors.cli.output import Cell, look, pairs, put, put_json, say, table
 from tenure.doors.cli.remote import Remote, ago, board_options, expiry, piped, with_board
 from tenure.doors.cli.texts import CONTEXT, Noun, exits
+from tenure.doors.cli.wording import clean
 from tenure.doors.wire.strict import NotJson, parse
 
 HEADS: Final = ("TODO", "STATE", "ENDPOINT", "QUEUE", "TITLE", "HELD BY", "CREATED")
@@ -107,11 +108,12 @@ def _show(one: dict[str, Any]) -> None:
     facts += [(key, json.dumps(one[key], ensure_ascii=False)) for key in ("payload", "result") if one[key] is not None]
     facts += [(f"claim {each['attempt']}", _attempt(each)) for each in one["attempts"]]
     facts += [("note", f"{each['text']} ({each['author']}, {ago(each['created_at'])})") for each in one["notes"]]
-    for line in pairs(facts, seen):
+    # Others wrote it: agents, and whoever calls a webhook.
+    for line in pairs([(head, clean(told) if isinstance(told, str) else told) for head, told in facts], seen):
         put(line)
     if one["body"]:
         put()
-        put(one["body"])
+        put(clean(one["body"].replace("\r\n", "\n")))
 
 
 def _tries(one: dict[str, Any]) -> str:
