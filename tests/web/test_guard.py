@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import socket
+import time
 
 import pytest
 
@@ -390,6 +392,25 @@ def test_b24_a_lifetime_that_no_form_offers_is_refused(site, alice, days):
         assert (page.status_code, "no such lifetime" in page.text) == (400, True), path
     assert site.board.read(tokens.list_all, site.board.alice) == []
     assert site.board.read(endpoints.list_all, site.board.alice) == []
+
+
+def test_a_form_that_is_cut_off_is_no_fault(site, caplog):
+    """Whoever hangs up in the middle of a form, or is hung up on, changes nothing and leaves no traceback."""
+    host, port = site.url.removeprefix("http://").split(":")
+    kind = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100"
+    cookie = f"tenure-session={site.session()}"
+    answered = site._doors.metrics.registry.get_sample_value
+    for many, path in enumerate(("/login", "/endpoints"), start=1):
+        with socket.create_connection((host, port)) as caller:
+            head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nCookie: {cookie}\r\n{kind}\r\n"
+            caller.sendall(f"{head}Expect: 100-continue\r\n\r\n".encode())
+            assert caller.recv(100).startswith(b"HTTP/1.1 100 ")  # the form is being read
+            caller.sendall(b"name=x")
+        deadline = time.monotonic() + 20
+        while answered("tenure_http_request_seconds_count", {"door": "web"}) != many and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert answered("tenure_http_request_seconds_count", {"door": "web"}) == 2
+    assert not [line for line in caplog.records if line.exc_info]
 
 
 def test_too_many_fields_are_refused(alice):

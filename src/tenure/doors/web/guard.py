@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -178,10 +178,13 @@ async def fields(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
         raise Refused(Refusal("unsupported_media_type", "This page takes forms, and nothing else."))
     body, most = bytearray(), TODO_BYTES if request.url.path.endswith(_LARGE) else FORM_BYTES
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise Refused(TOO_LARGE)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise Refused(TOO_LARGE)
+    except ClientDisconnect:  # nobody is there to be told
+        raise Refused(NO_FORM) from None
     try:
         told = bytes(body).decode("ascii")  # what is not is sent in percents
         return Form(parse_qsl(told, keep_blank_values=True, errors="strict", max_num_fields=FIELDS))
