@@ -95,6 +95,17 @@ def test_b12_the_file_beside_the_database_is_its_owners_alone_and_stays(tmp_path
     assert isinstance(first, Ring)
 
 
+@pytest.mark.parametrize("held", [b"", b"\n", b"short", b"\xff" * 40])
+def test_b12_a_file_that_holds_no_secret_is_named_and_left(tmp_path, held):
+    """Cut off while it was made, or overwritten: the refusal speaks of the file, and none is made in its place."""
+    file = tmp_path / "x.secret"
+    file.write_bytes(held)
+    with pytest.raises(ConfigError) as refused:
+        ring_beside(file)
+    assert str(refused.value).startswith(f"secret={str(file)!r}: is no file with the board's secret in it.")
+    assert file.read_bytes() == held
+
+
 def test_b21_what_rests_is_the_sha_256():
     """Of the whole, in hexadecimal."""
     assert digest("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

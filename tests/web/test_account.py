@@ -89,6 +89,13 @@ def test_b51_password_and_unknown_name_answer_alike(site, stranger):
     assert (entered.status_code, entered.headers["location"]) == (303, "/board?queue=x")
 
 
+def test_blanks_around_a_name_are_no_part_of_it(site, stranger):
+    """They are taken off where a human is added, and so where one signs in."""
+    give_password(site)
+    answer = stranger.post("/login", csrf=before(stranger), name=" alice ", password=PASSWORD)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
 def test_signing_in_leads_to_no_other_host(site, stranger):
     """Where to go after it is a path of ours, whatever the form says."""
     give_password(site)

@@ -116,13 +116,20 @@ def ring_of(text: str) -> Ring:
 
 
 def ring_beside(path: Path) -> Ring:
-    """The ring in a file beside a SQLite database, made at the first start and readable by its owner alone."""
+    """The ring in a file beside a SQLite database, made at the first start and readable by its owner alone.
+
+    Raises ConfigError for a file that holds none: it is not made anew, for what was derived from the lost one is void.
+    """
     try:
         with open(path, "x", opener=_private, encoding="ascii") as file:
             file.write(new_key() + "\n")
     except FileExistsError:
         pass
-    return ring_of(path.read_text(encoding="ascii"))
+    try:
+        return ring_of(path.read_text(encoding="ascii"))
+    except (ConfigError, UnicodeDecodeError):
+        hint = "Put back the file that was there; or delete this one, and give every webhook a new secret."
+        raise ConfigError("secret", str(path), "is no file with the board's secret in it.", hint) from None
 
 
 def new_key() -> str:

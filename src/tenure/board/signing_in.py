@@ -58,6 +58,7 @@ class SignedIn(NamedTuple):
 
 async def by_password(board: Board, name: str, password: str, *, address: str, agent: str = "") -> SignedIn:
     """Sign in by name and password; spends the buckets of the account and of the address. Raises Refused."""
+    name = name.strip()  # as `label` stored it; a phone's keyboard likes to write a blank behind a name
     if not name.isprintable() or len(name) > NAME_CHARS:
         name = ""  # nobody's: it takes the same way as any that is not known
     await buckets.spend(board, "sign_in_address", address)
