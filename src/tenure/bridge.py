@@ -22,6 +22,7 @@ from tenure.board.refused import Refused
 from tenure.board.schedules import CHANGED, Fired, Schedule
 from tenure.errors import StoreUnavailable, TenureError
 from tenure.rules.instant import HOUR
+from tenure.rules.schedule import ScheduleError
 from tenure.scheduler.events import Event
 from tenure.scheduler.jobs import Options
 from tenure.scheduler.records import Records
@@ -119,6 +120,8 @@ class Bridge:
                 if failed is not None:
                     raise  # the database is away: it would be for the others too
                 failed = error  # it may be that somebody holds this schedule's row
+            except (TenureError, ScheduleError) as error:
+                log.warning("schedule %s is not gone by here, and the others are: %s", one.id, error)
             except Exception:
                 log.exception("schedule %s: this server can't go by it; the others are not held up", one.id)
         if failed is not None:

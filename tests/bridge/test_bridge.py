@@ -104,8 +104,8 @@ async def test_b49_a_slot_whose_server_died_is_made_up_however_long_none_was_the
         await bridge.stop()
 
 
-async def test_b49_a_schedule_that_a_server_cannot_read_holds_up_no_other(open_board):
-    """A zone that this server's data does not have: the schedule after it is run all the same."""
+async def test_b49_a_schedule_that_a_server_cannot_read_holds_up_no_other(open_board, caplog):
+    """A zone that this server's data does not have: it is told in a sentence, and the schedule after it is run."""
     board = open_board
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
     odd = board.write(schedules.add, board.alice, slug, "odd", {**EACH_SECOND, "expression": "* * * * *"})
@@ -119,6 +119,9 @@ async def test_b49_a_schedule_that_a_server_cannot_read_holds_up_no_other(open_b
     try:
         await until(lambda: job_name(other.id) in bridge.app.jobs)
         assert job_name(odd.id) not in bridge.app.jobs
+        told = [one for one in caplog.records if odd.id in one.getMessage()]
+        assert told
+        assert all("Mars/North" in one.getMessage() and not one.exc_info for one in told)
     finally:
         await bridge.stop()
 
