@@ -233,6 +233,16 @@ def test_nobody_runs_it(cli, jobs):
     assert "no instance is running report" in cli("job", "why", "report", "now").stderr
 
 
+def test_what_to_type_can_be_typed(cli, kept):
+    """A name that the shell would part stands in quotes in the command that is named."""
+    kept.register("nightly report", cron("30 2 * * *"))
+    typed = "tenure job resume 'nightly report'"
+    for words in (("pause",), ("trigger",), ("next",)):
+        assert typed in cli("job", *words, "nightly report").stderr
+    assert typed in cli("doctor").stdout
+    assert "tenure job next 'nightly report'" in cli("runs", "show", "nightly report").stderr
+
+
 def test_trigger_a_paused_job(cli, jobs):
     """A pause holds for triggered runs too."""
     cli("job", "pause", "report")

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final, Literal
 
 from tenure.doors.cli import keeping
@@ -249,7 +250,7 @@ def _job(job: JobView, seen: Seen) -> Iterator[Check]:
     alive = [one for one in seen.instances if one.alive]
     if job.paused is not None:
         says = f"{job.name} is paused since {short(job.paused)}."
-        yield Check("jobs", "warn", says, f"When it may run again: tenure job resume {job.name}")
+        yield Check("jobs", "warn", says, f"When it may run again: tenure job resume {quote(job.name)}")
     if alive and not any(job.name in one.jobs for one in alive):
         yield Check("jobs", "warn", f"no live instance knows {job.name}.", "Start one that defines it.")
     for run in job.running:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from tenure.doors.cli.access import moment
@@ -21,7 +22,7 @@ async def find(records: Records, typed: str, when: str | None) -> RunView:
         newest = await records.runs([job], limit=1)
         if newest:
             return newest[0]
-        raise NotFound(f"no run of {job} is recorded yet. tenure job next {job} shows when one is due.")
+        raise NotFound(f"no run of {job} is recorded yet. tenure job next {quote(job)} shows when one is due.")
     time, _, request = text.partition("#")
     at = moment("TIME", time, await records.now())
     run = await records.run(job, at, request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -189,8 +190,8 @@ def _nothing_to_come(name: str | None, jobs: list[JobView]) -> str:
     if name is None:
         return "no job has a slot to come." if jobs else NONE_YET
     if jobs[0].paused is not None:
-        return f"{name} is paused; no slot is claimed until: tenure job resume {name}"
-    return f"{name} has no slot to come; it runs when it is triggered: tenure job trigger {name}"
+        return f"{name} is paused; no slot is claimed until: tenure job resume {quote(name)}"
+    return f"{name} has no slot to come; it runs when it is triggered: tenure job trigger {quote(name)}"
 
 
 @job.command("pause", context_settings=CONTEXT, epilog=exits(0, 1, 2, 3, 5, 130, _5="it was paused already"))
@@ -220,7 +221,8 @@ def _switch(access: Access, name: str, *, pausing: bool) -> int:
         say(f"{name} was {'paused already' if pausing else 'not paused'}; nothing was changed.")
         return 5
     if pausing:
-        say(f"{name} is paused on all instances; a run under way goes on. To end the pause: tenure job resume {name}")
+        end = f"tenure job resume {quote(name)}"
+        say(f"{name} is paused on all instances; a run under way goes on. To end the pause: {end}")
     else:
         say(f"{name} is resumed; instances see it within 5 s.")
     return 0

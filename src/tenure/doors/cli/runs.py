@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -211,9 +212,9 @@ def _elsewhere(job: str, newest: RunView | None) -> str:
     from tenure.rules.instant import iso
 
     if newest is None:
-        return f"no run of {job} is recorded yet. tenure job next {job} shows when one is due."
+        return f"no run of {job} is recorded yet. tenure job next {quote(job)} shows when one is due."
     at = iso(newest.slot // 1000 * 1000)
-    return f"the newest run of {job} was at {at}: tenure runs timeline {job} --since {at}"
+    return f"the newest run of {job} was at {at}: tenure runs timeline {quote(job)} --since {at}"
 
 
 BELOW: Final = ("slot", "attempt", "on", "start", "last heartbeat", "end", "how")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,7 +45,7 @@ def trigger(access: Access, *, name: str, wait: bool, timeout: str | None) -> in
         else:
             put(wish)
     if found.paused is not None:
-        say(f"{name} is paused, and a pause holds for triggered runs too: tenure job resume {name}")
+        say(f"{name} is paused, and a pause holds for triggered runs too: tenure job resume {quote(name)}")
     elif known:
         say(f"asked for a run of {name}; known to {', '.join(known)}: one of them claims it within 5 s.")
     else:
@@ -77,7 +78,7 @@ def _wait(access: Access, name: str, wish: str, since: int, seconds: float | Non
         return 1
     if seen.run is None or seen.state != "ended":
         what = "the run has not ended" if seen.state == "running" else "no instance has claimed it"
-        say(f"{what} within {seconds:g} s; it is not called off: tenure runs list {name}")
+        say(f"{what} within {seconds:g} s; it is not called off: tenure runs list {quote(name)}")
         return 1
     if not access.as_json:
         say(run_words(seen.run, seen.run.ended or 0))
