@@ -123,6 +123,7 @@ def test_streams_are_bounded(site, listen, monkeypatch):
     open_ones = [listen(cookie) for _ in range(3)]
     assert [stream.event() for stream in open_ones] == ["changed"] * 3
     assert listen(cookie).response.status_code == 429
+    assert site._doors.metrics.registry.get_sample_value("tenure_open_calls") == 3
     assert listen(site.session("bob")).event() == "changed"
 
 

@@ -67,8 +67,11 @@ class Site:
         self.metrics.gauge(
             "tenure_notices_connected", "1: this server hears what others change.", lambda: board.notices.connected
         )
+        live = self.web.state.live
         self.metrics.gauge(
-            "tenure_open_calls", "Calls and streams that are open.", lambda: len(self.mcp.calls) + self.work.waiting
+            "tenure_open_calls",
+            "Calls that wait and streams that are open.",
+            lambda: len(self.mcp.calls) + self.work.waiting + live.streams,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -93,6 +93,11 @@ class Live:
         self._open: Counter[str] = Counter()
         self._closing = asyncio.Event()
 
+    @property
+    def streams(self) -> int:
+        """How many are open."""
+        return self._open.total()
+
     def close(self) -> None:
         """End every stream: the server stops."""
         self._closing.set()
