@@ -138,3 +138,13 @@ def test_b52_a_human_who_is_not_there_is_not_found(typed, tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
     typed("human", "add", "bob", "--database", url)
     assert "no human of that name" in typed("human", "link", "alice", "--database", url, code=3).stderr
+
+
+@pytest.mark.parametrize("command", ["add", "link"])
+def test_b52_a_link_to_no_address_is_not_made(typed, tmp_path, command):
+    """The human whom the link is for is not added either."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    typed("human", "add", "bob", "--database", url)
+    said = typed("human", command, "alice", "--database", url, "--url", "board.example.com", code=2).stderr
+    assert "is no address of a board. Write http://board.example.com" in said
+    assert "alice" not in typed("human", "list", "--database", url).stdout

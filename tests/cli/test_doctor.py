@@ -202,3 +202,10 @@ def test_the_board_that_this_user_asks(cli, kept):
     result = cli("doctor")
     assert result.exit_code == 0
     assert lines(result)["board"][0].startswith(f"warn: {url} does not answer as a board: ")
+
+
+def test_an_address_that_is_none(cli, kept):
+    """What stands in TENURE_URL and is no address is a line too, and no fault of ours."""
+    result = cli("doctor", TENURE_URL="board.example.com")
+    assert result.exit_code == 0
+    assert lines(result)["board"][0].startswith("warn: board.example.com does not answer as a board: ")

@@ -107,8 +107,12 @@ def test_the_bridge_without_a_credential_is_exit_4():
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", '{"servers": []}', '{"servers": {"x": 1}}', '{"servers": {"x": {"endpoints": {"a": "b"}}}}', "{"]
-)
+    "text",
+    [
+        "[]", "{", '{"server": 5}', '{"servers": []}', '{"servers": {"x": 1}}', '{"servers": {"x": {"token": 5}}}',
+        '{"servers": {"x": {"endpoints": {"a": "b"}}}}', '{"servers": {"x": {"endpoints": {"a": {"credential": 7}}}}}',
+    ],
+)  # fmt: skip
 def test_b48a_a_file_of_credentials_of_another_shape_is_told_in_a_sentence(kept, text):
     """Whoever edited it by hand hears which file it is, and it stays as it is."""
     keeping.place().write_text(text)

@@ -136,8 +136,8 @@ def board() -> Iterator[Check]:
     except ConfigError as error:
         yield Check("board", "fail", str(error), AGAIN)
         return
-    request = urllib.request.Request(f"{url}/api/v1/me", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
     try:
+        request = urllib.request.Request(f"{url}/api/v1/me", headers={"Authorization": f"Bearer {token}"})  # noqa: S310
         with urllib.request.urlopen(request, timeout=BOARD_SECONDS) as answer:  # noqa: S310 - the user's own address
             name, status = json.load(answer)["name"], 200
     except urllib.error.HTTPError as error:

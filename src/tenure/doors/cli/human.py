@@ -60,6 +60,9 @@ def list_humans(database: str, as_json: bool) -> int:
 def add(name: str, database: str, url: str) -> int:
     """Add a human, and print a link by which they sign in, once, within ten minutes."""
     from tenure.board import humans, signing_in
+    from tenure.client.calls import address
+
+    url = address(url)
 
     def case(tx: Any, board: Board) -> str:
         person = humans.add(tx, board, name)
@@ -77,13 +80,15 @@ def add(name: str, database: str, url: str) -> int:
 def link(name: str, database: str, url: str) -> int:
     """Print a link by which a human signs in, once, within ten minutes."""
     from tenure.board import signing_in
+    from tenure.client.calls import address
 
+    url = address(url)
     made = on_database(database, lambda tx, board: signing_in.link_for(tx, board, name).reveal())
     return _link(url, made)
 
 
 def _link(url: str, secret: str) -> int:
-    put(f"{url.rstrip('/')}/login/{secret}")
+    put(f"{url}/login/{secret}")
     say(f"one use, {LINK_MINUTES} minutes; whoever opens it is signed in")
     return 0
 

@@ -47,12 +47,19 @@ def read() -> dict[str, Any]:
 
 
 def _well_shaped(told: Any) -> bool:
-    """Whether it is what is written here: objects in objects, down to each endpoint's."""
-    servers = told.get("servers", {}) if isinstance(told, dict) else None
-    if not isinstance(servers, dict) or not all(isinstance(one, dict) for one in servers.values()):
+    """Whether it is what is written here: objects in objects, down to each endpoint's, and text in them."""
+    if not _holds_text(told, besides="servers"):
+        return False
+    servers = told.get("servers", {})
+    if not isinstance(servers, dict) or not all(_holds_text(one, besides="endpoints") for one in servers.values()):
         return False
     endpoints = [one.get("endpoints", {}) for one in servers.values()]
-    return all(isinstance(one, dict) and all(isinstance(kept, dict) for kept in one.values()) for one in endpoints)
+    return all(isinstance(one, dict) and all(_holds_text(kept) for kept in one.values()) for one in endpoints)
+
+
+def _holds_text(told: Any, besides: str = "") -> bool:
+    """Whether it is an object of texts, but for one field."""
+    return isinstance(told, dict) and all(isinstance(value, str) for key, value in told.items() if key != besides)
 
 
 def keep_token(url: str, token: str, name: str) -> None:
