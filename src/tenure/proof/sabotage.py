@@ -189,7 +189,7 @@ def _no_limit_to_what_was_written(change_of: Any) -> Any:
 SABOTAGES: Final = (
     Sabotage("rules", "a live run is taken over", ("S11", "S8"), 0, _rule(planted.live_run_taken_over)),
     Sabotage("rules", "an overlap is ignored", ("I1",), 0, _rule(planted.overlap_ignored)),
-    Sabotage("rules", "a superseded slot is started", ("I4", "I5"), 102, _rule(planted.superseded_started)),
+    Sabotage("rules", "a superseded slot is started", ("I4", "I5"), 347, _rule(planted.superseded_started)),
     Sabotage("rules", "attempts have no end", ("I6",), 0, _rule(planted.attempts_without_end)),
     Sabotage("rules", "a released lease is renewed", ("S9",), 22, _rule(planted.released_lease_renewed)),
     Sabotage("rules", "a finish with an old token counts", ("I3",), 9, _rule(planted.old_token_accepted(c.Finish))),
