@@ -151,6 +151,16 @@ async def test_a_program_that_can_not_be_run_is_told_in_a_sentence(tmp_path):
     assert played.asked[-1][0] == "fail"
 
 
+@pytest.mark.parametrize("option", ["--queue", "--worker"])
+def test_words_that_are_no_text_are_a_usage_error(option):
+    """Before any board is asked."""
+    from tenure.doors.cli.root import cli
+
+    result = CliRunner().invoke(cli, ["work", "reviewer", option, "caf\udce9", "--", "true"])
+    assert result.exit_code == 2, result.output
+    assert "holds bytes that are no text in UTF-8. See: tenure work --help" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "option"),
     [

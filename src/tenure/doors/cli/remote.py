@@ -41,7 +41,7 @@ def with_board(function: Command) -> Command:
 
     @functools.wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
-        _check_text(kwargs)
+        check_text(kwargs)
         meta = click.get_current_context().meta
         url = (meta.get("tenure.url") or keeping.server()).rstrip("/")
         with Remote(url, bool(meta.get("tenure.json"))) as remote:
@@ -50,7 +50,7 @@ def with_board(function: Command) -> Command:
     return board_options(command)
 
 
-def _check_text(typed: Mapping[str, Any]) -> None:
+def check_text(typed: Mapping[str, Any]) -> None:
     """Refuse bytes that are no text: the board is told in JSON, which has no place for them."""
     for value in typed.values():
         for text in value if isinstance(value, tuple) else (value,):

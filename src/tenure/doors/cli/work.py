@@ -16,6 +16,7 @@ from tenure.doors.cli import keeping
 from tenure.doors.cli.access import length
 from tenure.doors.cli.child import Child
 from tenure.doors.cli.output import say
+from tenure.doors.cli.remote import check_text
 from tenure.doors.cli.texts import CONTEXT, exits
 from tenure.rules.instant import span_words
 
@@ -75,6 +76,7 @@ def work(
     from tenure.client import AsyncBoard, Refused
     from tenure.errors import ConfigError
 
+    check_text({"queue": queues, "worker": worker})
     if shutil.which(command[0]) is None:
         raise ConfigError("command", command[0], "is no program here.", "Name one that exists and may be run.")
     url = keeping.server()
