@@ -60,6 +60,33 @@ def test_b15_a_heartbeat_of_a_closed_claim_waits_for_no_todo(hands):
     assert answers[0][0].details["reason"] == "taken"
 
 
+@pytest.mark.parametrize("verb", ["beat", "complete", "claim"])
+def test_b15_what_waited_for_a_lock_is_decided_by_the_time_it_got_it(hands, verb):
+    """The lease runs out while the call waits: it is lapsed then, whatever the time was when it was sent."""
+    board = hands.board
+    todo_id, granted = hands.put(), hands.take(60)
+    with board.database.engine.begin() as other:
+        other.execute(sa.text("SELECT 1 FROM todos, claims WHERE todos.id = :id FOR UPDATE"), {"id": todo_id})
+        call = getattr(hands, verb)
+        with meanwhile(call, todo_id if verb == "claim" else granted) as (answers, thread):
+            blocked(board, thread)
+            board.clock.turn(seconds=61)
+            released = board.read(lambda tx, _: tx.now())
+            other.rollback()
+    (answer,) = answers
+    told = answer.lease.granted if verb == "claim" else answer.now
+    assert told >= released
+    attempts = hands.see(todo_id).attempts
+    match verb:
+        case "beat":
+            assert answer.revived
+            assert answer.expires == answer.now + 300 * 1_000
+        case "complete":
+            assert attempts[0].ended == answer.now
+        case "claim":
+            assert [one.end for one in attempts] == ["lapsed", None]
+
+
 @pytest.mark.parametrize("moved_to", ["another endpoint", "another queue"])
 def test_b26_a_todo_moved_while_it_is_being_claimed_is_not_claimed(hands, monkeypatch, moved_to):
     """Moved after the claim's snapshot and before its lock: the endpoint that had it, or who asked for its queue

@@ -145,6 +145,19 @@ async def test_case_b41_a_session_id_carries_no_authority(board, served, generat
         assert "claim" not in names
 
 
+async def test_case_b44_a_session_that_was_opened_before_the_revoke_opens_no_stream_after_it(board, served):
+    """Its id is no ticket: the credential is looked up as each stream begins."""
+    vended = board.write(endpoints.vend, board.alice, name="mine")
+    path = f"/mcp/{vended.endpoint.slug}"
+    async with served.http(vended) as http:
+        opened = await http.post(path, json=INITIALIZE)
+        ticket = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        async with http.stream("GET", path, headers=ticket) as before:
+            assert before.status_code == 200
+        board.write(endpoints.revoke, board.alice, vended.endpoint.slug)
+        assert (await http.get(path, headers=ticket)).status_code == 401
+
+
 async def test_case_b42_a_rotated_credential_lives_during_its_overlap(board, served, generation):
     """A session goes on with the old credential while it overlaps, and ends with it."""
     vended = board.write(endpoints.vend, board.alice, name="w")

@@ -116,6 +116,15 @@ def test_streams_are_for_the_signed_in(site, listen):
     assert listen(site.session(), "/live/runs/none").response.status_code == 404
 
 
+def test_case_b44_what_opened_a_stream_opens_none_once_it_was_revoked(site, listen):
+    """The session's cookie is looked up as each stream begins: there is no ticket that would outlive it."""
+    cookie = site.session()
+    assert listen(cookie).event() == "changed"
+    mine = site.board.read(signing_in.sessions, site.board.alice)[0].id
+    site.board.write(signing_in.end_session, site.board.alice, mine)
+    assert [listen(cookie, path).response.status_code for path in ("/live/board", "/live/runs/runs")] == [401, 401]
+
+
 def test_streams_are_bounded(site, listen, monkeypatch):
     """Beyond so many of one human there is a 429; another human has their own."""
     monkeypatch.setattr(live, "STREAMS", 3)
