@@ -1,5 +1,7 @@
 """A board is opened: secrets, tables, the first human."""
 
+import errno
+import fcntl
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 from tenure.board import access, humans, signing_in, tables
 from tenure.board.database import Database
-from tenure.board.opening import open_board
+from tenure.board.opening import open_board, served_alone
 from tenure.errors import ConfigError
 
 SECRET = {"TENURE_SECRET": "a-secret-for-a-board-that-is-only-opened", "USER": "ada"}
@@ -104,3 +106,44 @@ def test_b51_a_link_is_good_once_and_for_ten_minutes(board):
     for secret in (link, late, "tenure_link_" + "0" * 49, ""):
         assert board.refused(signing_in.by_link, secret) is signing_in.LINK_OVER
     assert len(board.rows(tables.sessions)) == 1
+
+
+def test_b50_one_server_at_a_time_serves_a_sqlite_file(tmp_path):
+    """The second is told why and what to do; when the first has ended it may. The lock's file is its owner's alone."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    with served_alone(url):
+        with (
+            pytest.raises(ConfigError, match=r"served by another.*one server\. End that one.*PostgreSQL"),
+            served_alone(url),
+        ):
+            pass
+        with served_alone(f"sqlite:///{tmp_path}/b.db"):
+            pass
+    with served_alone(url):
+        pass
+    assert stat.S_IMODE((tmp_path / "a.db.lock").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "postgresql://board.example/app"])
+def test_b50_other_boards_may_have_many_servers(tmp_path, monkeypatch, url):
+    """In memory each is alone anyway, and on PostgreSQL they hear each other: nothing is locked, and no file made."""
+    monkeypatch.chdir(tmp_path)
+    with served_alone(url), served_alone(url):
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_b50_a_folder_that_knows_no_locks_has_its_board_all_the_same(tmp_path, monkeypatch):
+    """A network file system, say, or a lock file that another user made: served as it was before there were locks."""
+
+    def no_lock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    url = f"sqlite:///{tmp_path}/a.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", no_lock)
+        with served_alone(url), served_alone(url):
+            pass
+    (tmp_path / "a.db.lock").unlink()
+    (tmp_path / "a.db.lock").mkdir()
+    with served_alone(url), served_alone(url):
+        pass

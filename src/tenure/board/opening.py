@@ -5,16 +5,18 @@ Blocks; a server calls it before its loop, or from a thread. Must not print: wha
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tenure.board import humans, signing_in, tokens
 from tenure.board.board import Board, BoardSettings
 from tenure.board.database import Database, Tx, plain_url
-from tenure.board.secrets import Ring, Secret, ring_beside, ring_of
+from tenure.board.secrets import Ring, Secret, private, ring_beside, ring_of
 from tenure.board.upgrade import upgrade_in
 from tenure.errors import ConfigError, NotFound
 from tenure.rules.bounds import NAME_CHARS
@@ -79,6 +81,31 @@ def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False
     return board
 
 
+@contextlib.contextmanager
+def served_alone(url: str) -> Iterator[None]:
+    """Be the one server of a board on SQLite, for whose notices no other would hear (B50). Raises ConfigError.
+
+    The lock ends with the process, however that ends; its empty file stays. Commands for one step do without.
+    """
+    check_file(url)
+    with contextlib.ExitStack() as held:
+        try:
+            if sys.platform != "win32" and _has_file(plain := plain_url(url)[1]):
+                import fcntl
+
+                path = _file(plain).resolve()  # one lock, by whatever name the database is opened
+                # Not of the database's own files: closing a descriptor of those drops the locks that SQLite holds.
+                lock = held.enter_context(open(path.with_name(path.name + ".lock"), "a", opener=private))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            why = "is served by another `tenure board` already, and a board on SQLite has one server."
+            hint = "End that one first; several servers need a board on PostgreSQL: --database postgresql://…"
+            raise ConfigError("database", url, why, hint) from None
+        except OSError:
+            pass  # a file system that knows no locks, or a lock file of another user: served as well as can be
+        yield
+
+
 def check_file(url: str) -> None:
     """Raise ConfigError where a SQLite file can't be made or written: SQLite says just that it can't open it."""
     kind, plain = plain_url(url)
@@ -95,6 +122,10 @@ def check_file(url: str) -> None:
 
 def _file(plain: str) -> Path:
     return Path(plain.removeprefix("sqlite:///").partition("?")[0])
+
+
+def _has_file(plain: str) -> bool:
+    return plain.startswith("sqlite:///") and _file(plain).name not in ("", ":memory:")
 
 
 def _prepare(tx: Tx, board: Board, user: str) -> tuple[list[str], First | None]:
@@ -115,7 +146,7 @@ def _ring(url: str, environ: Mapping[str, str]) -> tuple[Ring, list[str]]:
     if told.strip() or kind == "postgresql":
         return ring_of(told), []
     path = _file(plain)
-    if not plain.startswith("sqlite:///") or path.name in ("", ":memory:"):
+    if not _has_file(plain):
         raise ConfigError("database", url, "names no file: a board outlives its server.", "Write sqlite:///tenure.db")
     beside = path.with_name(path.name + ".secret")
     fresh = not beside.exists()

@@ -121,7 +121,7 @@ def ring_beside(path: Path) -> Ring:
     Raises ConfigError for a file that holds none: it is not made anew, for what was derived from the lost one is void.
     """
     try:
-        with open(path, "x", opener=_private, encoding="ascii") as file:
+        with open(path, "x", opener=private, encoding="ascii") as file:
             file.write(new_key() + "\n")
     except FileExistsError:
         pass
@@ -137,7 +137,8 @@ def new_key() -> str:
     return _base62(secrets.token_bytes(32), 43)
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
+    """An opener of files that only their owner may read."""
     return os.open(path, flags, 0o600)
 
 

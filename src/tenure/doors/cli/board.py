@@ -46,7 +46,7 @@ def board(*, host: str, port: int, database: str, public_url: str | None, no_ope
     The first start makes a human of your name, prints a sign-in link, and signs this user's command line in.
     """
     from tenure.board.board import BoardSettings
-    from tenure.board.opening import open_board
+    from tenure.board.opening import open_board, served_alone
 
     public = None if public_url is None else _public(public_url)
     serve = importlib.import_module("tenure.serve")  # the room above all doors: known by its name alone
@@ -54,7 +54,7 @@ def board(*, host: str, port: int, database: str, public_url: str | None, no_ope
     bound = listening.getsockname()[1]
     url = public or f"http://{_shown(host)}:{bound}"
     settings = BoardSettings(public_url=url, mcp_era=options["mcp_era"])
-    try:
+    with listening, served_alone(database):
         opened = open_board(database, os.environ, settings)
         try:
             _check_reach(opened.board, host)
@@ -69,8 +69,6 @@ def board(*, host: str, port: int, database: str, public_url: str | None, no_ope
             )
         finally:
             opened.board.database.shut()
-    finally:
-        listening.close()
 
 
 def _public(url: str) -> str:
