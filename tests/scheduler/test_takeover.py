@@ -79,11 +79,12 @@ def test_r24_a_frozen_runner_wakes_and_loses(job, cluster, log):
 
 
 def test_case_r4_a_runner_cut_off_is_unsure_before_the_other_begins(job, cluster, log):
-    """R26: its handler is cancelled at lease - heartbeat, before B starts."""
-    seen = []
+    """R26: its handler is cancelled at lease - heartbeat, and `held()` is false, before B starts."""
+    seen, runs = [], {}
 
     async def handler(run):
         log.add("begin", run)
+        runs[run.runner] = run
         try:
             while True:
                 await asyncio.sleep(0.1)
@@ -96,6 +97,8 @@ def test_case_r4_a_runner_cut_off_is_unsure_before_the_other_begins(job, cluster
     c.advance(12)
     first = c.runner("tick")
     c.partition(first)
+    c.until(lambda: not runs[first].held())
+    assert len(log.of("begin")) == 1  # the other has not begun yet
     c.until(lambda: len(log.of("begin")) == 2)
     began = c.page("tick").job.runs[0].attempts[1].started
     runner, held, at = seen[0]
@@ -134,6 +137,34 @@ def test_r26_when_unsure_continue_leaves_the_handler(job, cluster, log):
     c.advance(30)
     assert c.ended("tick")[0].status == "success"
     assert len(c.ended("tick")[0].attempts) == 1
+
+
+def test_r24_one_that_ran_on_in_doubt_is_stopped_when_the_store_refuses_it(job, cluster, log):
+    """`when_unsure="continue"`, cut off for two leases and taken over: its handler ends by the refusal alone."""
+    told = []
+
+    async def handler(run):
+        log.add("begin", run)
+        try:
+            await asyncio.sleep(120 if run.attempt == 1 else 60)
+            log.add("end", run)
+        finally:
+            told.append((run.attempt, run.lost.is_set(), run.held()))
+
+    c = cluster([job(handler=handler, when="3600s", when_unsure="continue")])
+    c.advance(12)
+    first = c.runner("tick")
+    c.partition(first)
+    c.advance(60)
+    assert c.runner("tick") != first
+    assert told == []
+    c.heal(first)
+    c.advance(10)
+    assert told == [(1, True, False)]
+    assert [event.name for event in c.nodes[first].events if event.name in ("unsure", "lost")] == ["unsure", "lost"]
+    c.advance(60)
+    assert [one.how for one in c.ended("tick")[0].attempts] == ["expired", "success"]
+    assert [entry[1] for entry in log.of("end")] == [2]
 
 
 def test_r26_a_handler_that_returns_after_doubt_is_finished(job, cluster):
