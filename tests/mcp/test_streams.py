@@ -153,23 +153,62 @@ async def test_b30_a_stream_that_comes_back_with_an_older_id_gets_one_notice(boa
             await asyncio.wait_for(anext(told), SILENCE_SECONDS)
 
 
-async def test_case_b59_the_first_event_comes_at_once_and_silence_is_broken_within_20_s(
-    board, served, generation, monkeypatch
-):
-    """Proxies that buffer are told not to; those that cut idle streams hear a ping."""
+def asking(vended, generation, method, params):
+    """A POST whose answer is a stream, as each generation spells it."""
+    headers = {}
+    if generation == "modern":
+        meta = "io.modelcontextprotocol/"
+        params = {**params, "_meta": {f"{meta}protocolVersion": "2026-07-28", f"{meta}clientCapabilities": {}}}
+        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": params.get("name", "")}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return {"url": f"/mcp/{vended.endpoint.slug}", "json": message, "headers": headers}
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Pings each fifth of a second, where ordinary ones come within 20 s: ours, and those of the SDK."""
+    from mcp.server import _streamable_http_modern as modern
+    from sse_starlette import EventSourceResponse as Sse
+
     from tenure.doors.mcp import streams
 
-    assert streams.PING_SECONDS <= 20
-    monkeypatch.setattr(streams, "PING_SECONDS", 0.2)
+    for place, name in ((streams, "PING_SECONDS"), (modern, "_SSE_PING_INTERVAL"), (Sse, "DEFAULT_PING_INTERVAL")):
+        assert 0 < getattr(place, name) <= 20
+        monkeypatch.setattr(place, name, 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_case_b59_the_first_event_comes_at_once_and_silence_is_broken_within_20_s(board, served, generation):
+    """Proxies that buffer are told not to; those that cut idle streams hear a ping."""
     mine = board.write(endpoints.vend, board.alice, name="mine")
-    async with served.http(mine) as http, http.stream("GET", f"/mcp/{mine.endpoint.slug}") as stream:
+    asked = {"method": "GET", "url": f"/mcp/{mine.endpoint.slug}"}
+    if generation == "modern":
+        params = {"notifications": {"toolsListChanged": True}}
+        asked = {"method": "POST", **asking(mine, generation, "subscriptions/listen", params)}
+    async with served.http(mine) as http, http.stream(**asked) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         assert stream.headers["x-accel-buffering"] == "no"
         assert "no-transform" in stream.headers["cache-control"]
         lines = stream.aiter_lines()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(5):
+            assert not (await anext(lines)).startswith(":"), "a ping came before the first event"
             while (await anext(lines)) != ": ping":
                 pass
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_case_b59_a_waiting_call_is_never_silent_for_20_s(board, served, generation):
+    """Its answer is a stream too, and says that it is alive until there is one."""
+    mine = board.write(endpoints.vend, board.alice, name="mine")
+    asked = asking(mine, generation, "tools/call", {"name": "claim_next", "arguments": {"wait_seconds": 50}})
+    async with served.http(mine) as http, http.stream("POST", **asked) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        async with asyncio.timeout(5):
+            pings = 0
+            async for line in stream.aiter_lines():
+                pings += line.startswith(": ping")
+                if pings == 2:
+                    break
 
 
 async def test_limits_an_endpoint_has_so_many_streams_and_no_more(board, served, monkeypatch):
