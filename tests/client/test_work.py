@@ -428,6 +428,16 @@ async def test_what_writes_once_is_sent_again_only_if_it_did_nothing(played, sta
     assert len(played.of("revoke")) == times
 
 
+@pytest.mark.parametrize(("verb", "words"), [("add_note", ("td_1", "look")), ("cancel_todo", ("key",))])
+async def test_a_verb_that_the_server_can_not_know_again_is_sent_once(played, verb, words):
+    """A note whose answer was lost would stand twice; the key of a cancelled todo may be another todo's by then."""
+    played.answers[verb] = [httpx2.ReadTimeout("no answer"), httpx2.Response(200, json={})]
+    async with AsyncBoard(transport=httpx2.MockTransport(played), credential="c") as board:
+        with pytest.raises(Unreachable):
+            await getattr(board, verb)(*words)
+    assert len(played.of(verb)) == 1
+
+
 def test_blocking_work_completes_fails_and_keeps_its_lease(played):
     """The same with threads: heartbeats while the body runs, a result, and a failure with its reason."""
     played.todos, played.lease_seconds = 2, 2

@@ -148,14 +148,16 @@ async def test_b51_every_step_is_in_the_audit_and_no_secret_is(rest):
     assert (await rest.as_worker(made["secret"])("GET", "/api/v1/me")).status_code == 401
 
 
-@pytest.mark.parametrize("kind", ["endpoint", "todo", "token", "webhook", "friend"])
+@pytest.mark.parametrize("kind", ["endpoint", "todo", "note", "token", "webhook", "friend"])
 async def test_case_b34_a_creation_sent_twice_makes_one_thing(rest, refused, kind):
     """The same Idempotency-Key gives the same id, and its secret no second time; another body is a conflict."""
     endpoint, _ = await rest.vend()
     code = (await rest.bob.told("GET", "/api/v1/me"))["friend_code"]
+    todo = await rest.put(endpoint)
     path, body, other = {
         "endpoint": ("/api/v1/endpoints", {"name": "x"}, {"name": "y"}),
         "todo": (f"/api/v1/endpoints/{endpoint['id']}/todos", {"title": "x"}, {"title": "y"}),
+        "note": (f"/api/v1/todos/{todo['id']}/notes", {"text": "x"}, {"text": "y"}),
         "token": ("/api/v1/tokens", {"name": "x"}, {"name": "y"}),
         "webhook": (f"/api/v1/endpoints/{endpoint['id']}/webhooks", {"name": "x"}, {"name": "y"}),
         "friend": (

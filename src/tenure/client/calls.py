@@ -17,6 +17,8 @@ import httpx2
 from tenure.client.answers import Refused, Unreachable
 from tenure.errors import ConfigError
 
+# Verbs that the server can't know again: a note would stand twice, and the todo of a key may be another by then.
+ONCE: Final = ("add_note", "cancel_todo")
 # Answers that say "later": too many calls, and a server or its database that is not there at the moment.
 LATER: Final = (429, 502, 503, 504)
 FIRST_PAUSE_SECONDS: Final = 0.2
@@ -61,7 +63,8 @@ def verb(name: str, arguments: Mapping[str, Any]) -> Call:
     wait = body.get("wait_seconds", 0)
     if not isinstance(wait, (int, float)):
         raise ConfigError("wait_seconds", wait, "is no number of seconds; write 5.")
-    return Call("POST", f"/work/v1/{name}", body, again=True, timeout_seconds=TIMEOUT_SECONDS + wait)
+    again = name not in ONCE
+    return Call("POST", f"/work/v1/{name}", body, again=again, timeout_seconds=TIMEOUT_SECONDS + wait)
 
 
 def address(url: str) -> str:

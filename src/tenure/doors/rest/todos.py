@@ -140,7 +140,16 @@ async def fail(asked: Who, todo_id: str, body: WithReason) -> Response:
 @router.post("/todos/{todo_id}/notes", status_code=201, response_model=outcomes.OneNote)
 async def add_note(asked: Who, todo_id: str, body: AddNote) -> Response:
     """Add a note to a todo."""
-    return Json({"note": spelling.note(await asked.write(todos.add_note, todo_id, body.text))}, 201)
+
+    def make(tx: Tx, board: Board, human: Human) -> tuple[str, shapes.Note]:
+        note = todos.add_note(tx, board, human, todo_id, body.text)
+        return note.id, note
+
+    def again(tx: Tx, board: Board, human: Human, made: str) -> shapes.Note:
+        return next(note for note in todos.get(tx, board, human, todo_id).notes if note.id == made)
+
+    note, before = await asked.create(make, again)
+    return Json({"note": spelling.note(note)}, 200 if before else 201)
 
 
 def _one(todo: shapes.Detail) -> Response:
