@@ -348,6 +348,30 @@ def test_r8_late_by_the_stores_clock(job, cluster):
     assert c.marks("tick")[0].why == "late"
 
 
+def test_r8_a_catch_up_is_late_by_its_own_bound(job, cluster, log):
+    """Asked for 40 s after its slot, within `catch_up`; the claim reaches the store 40 s later, beyond it."""
+    c = cluster([job(when="3600s", max_late=5, catch_up=60)], 0)
+    c.start("a")
+    c.advance(5)
+    c.kill("a")
+    c.advance(45)
+    c.start("b")
+    wire = c.nodes["b"].wire
+    read, wire.timeout = wire.read, 100
+
+    async def stuck(asks):
+        if any(ask.runs and ask.before is None for ask in asks):
+            wire.read = read
+            await asyncio.sleep(40)
+        return await read(asks)
+
+    wire.read = stuck
+    c.advance(60)
+    assert [(event.runner, event.detail["why"]) for event in c.heard("skip")] == [("b", "late")]
+    assert starts(log) == []
+    assert [mark.why for mark in c.marks("tick")] == ["late"]
+
+
 def test_r25_missed_only_when_hopeless(job, cluster, log):
     """The store is out for 40 s around a slot: the claim is retried, and the slot runs late but runs."""
     c = cluster([job(when="3600s")], 1)

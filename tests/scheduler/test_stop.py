@@ -105,9 +105,14 @@ def test_case_r37_heartbeats_go_on_until_the_timeout(job, cluster):
     assert (run.status, len(run.attempts)) == ("success", 1)
 
 
-def test_r27_a_claim_won_after_stop_began_is_given_back_unrun(job, cluster, log):
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+def test_r27_a_claim_won_after_stop_began_is_given_back_unrun(job, cluster, log, sync):
     """Its answer was under way when stop() began: released, not run, and another instance runs it."""
-    c = cluster([job(when="3600s")], 2, delay=(0.4, 0.4))
+
+    def handler(run):  # which nobody could cancel before it has begun
+        log.add("begin", run)
+
+    c = cluster([job(when="3600s", handler=handler if sync else None)], 2, delay=(0.4, 0.4))
     c.advance(9.0)
     c.nodes["b"].wire._delay = lambda: 3.0
     c.advance(1.5)  # a's commit is under way
