@@ -105,6 +105,18 @@ async def test_b51_what_frames_a_body_has_a_size(rest):
         assert b"HTTP/1.1 200 " in answer
 
 
+async def test_b51_one_connection_too_many_is_asked_to_come_back(rest, monkeypatch):
+    """A 503 like any other of the board's: a problem, and when to try again."""
+    from tenure.serve import limits
+
+    monkeypatch.setattr(limits, "CONNECTIONS", 0)
+    async with served(rest) as port:
+        answer = await talk(port, request())
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nretry-after: 2\r\n" in answer
+    assert b'"code": "unavailable"' in answer
+
+
 async def test_b51_empty_lines_hold_no_connection(rest, monkeypatch):
     """An empty line behind an answer begins no request: it has no longer than one's headers have."""
     from tenure.serve import limits

@@ -21,6 +21,7 @@ HEADERS: Final = 100
 HEADER_SECONDS: Final = 10
 BODY_SECONDS: Final = 30
 CONNECTIONS: Final = 2_000
+RETRY_SECONDS: Final = 2
 
 
 class Protocol(HttpToolsProtocol):
@@ -121,6 +122,7 @@ class Refusing:
             (b"content-type", PROBLEM.encode()),
             (b"content-length", str(len(self._body)).encode()),
             (b"connection", b"close"),
+            *([(b"retry-after", b"%d" % RETRY_SECONDS)] if self._status == 503 else []),
         ]
         await send({"type": "http.response.start", "status": self._status, "headers": headers})
         await send({"type": "http.response.body", "body": self._body, "more_body": False})
