@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 from board_worker import Hands, key
 
-from tenure.board import claims, endpoints, reaper, todo_rows, todos
+from tenure.board import claims, endpoints, reaper, todo_rows, todos, vending
 from tenure.board.refused import Refused
 from tenure.board.shapes import Beat, Completion, Ended, Next, Renewed
 from tenure.rules.refusal import MISSING, Refusal
@@ -700,7 +700,7 @@ def test_case_b47_an_endpoint_s_end_is_warned_of(board):
     assert [one.code for one in beyond] == ["endpoint_ending", "lease_beyond_endpoint"]
     board.clock.turn(hours=23, minutes=30)
     assert refused(hands.beat, claimed.granted[0]).code == "unauthenticated"
-    reap(board)
+    board.write(vending.expire_due)
     assert hands.see(claimed.granted[0].todo.summary.id).attempts[0].end == "expired"
 
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from board_hall import open_hall
 from board_worker import Hands
 
-from tenure.board import reaper, tables, todos
+from tenure.board import reaper, tables, todos, vending
 from tenure.board.refused import Refused
 from tenure.board.shapes import NewTodo
 
@@ -63,7 +63,7 @@ def test_b24_an_expired_endpoint_ends_as_a_revoked_one(board):
     held, waiting = hands.put(), hands.put()
     hands.take(7_200)
     board.clock.turn(hours=1)
-    assert reap(board).expired == 1
+    assert board.write(vending.expire_due) == 1
     assert hands.see(held).attempts[0].end == "expired"
     assert hands.see(waiting).summary.reason == "Its endpoint has expired."
 
@@ -197,6 +197,27 @@ def test_b14_the_loop_lives_through_an_outage(hands, monkeypatch):
 
     asyncio.run(run())
     assert len(rounds) >= 2
+
+
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+def test_b14_an_endpoint_that_is_slow_to_end_keeps_nobody_waiting(hands):
+    """Somebody holds a todo of one that has expired: what has lapsed elsewhere is requeued all the same."""
+    board, now = hands.board, hands.board.write(lambda tx, _: tx.now())
+    held = Hands(board, board.vend(name="ending", expires=now + 3_600 * S)).put()
+    lapsed = hands.put()
+    hands.take(60)
+    board.clock.turn(hours=2)
+
+    async def run():
+        task = asyncio.create_task(reaper.Reaper(board).run())
+        async with asyncio.timeout(30):
+            while board.read(todos.get, board.alice, lapsed).summary.state != "pending":  # noqa: ASYNC110 - a database
+                await asyncio.sleep(0.02)
+        task.cancel()
+
+    with board.database.engine.connect() as other, other.begin():
+        other.execute(sa.text("SELECT id FROM todos WHERE id = :id FOR UPDATE"), {"id": held})
+        asyncio.run(run())
 
 
 def test_b14_pruning_keeps_nobody_waiting(hands, monkeypatch):

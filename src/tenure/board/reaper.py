@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 import sqlalchemy as sa
@@ -34,7 +35,6 @@ class Reaped(NamedTuple):
     lapsed: int = 0
     retried: int = 0
     woken: int = 0
-    expired: int = 0
 
     @property
     def full(self) -> bool:
@@ -60,7 +60,7 @@ WAITING: Final = (
 def reap(tx: Tx, board: Board, limit: int = BATCH) -> Reaped:
     """One batch of each kind of what is due; call again at once while a kind comes up full."""
     woken = _wake(tx, RETRY, limit), _wake(tx, WAITING, limit)
-    return Reaped(lapse(tx, board, limit), *woken, vending.expire_due(tx, board))
+    return Reaped(lapse(tx, board, limit), *woken)
 
 
 def lapse(tx: Tx, board: Board, limit: int = BATCH) -> int:
@@ -148,28 +148,40 @@ def prune(tx: Tx, board: Board, limit: int = BATCH) -> int:
 
 
 class Reaper:
-    """The loop of a server: a round every `settings.reaper_seconds`, until it is stopped."""
+    """The loops of a server: a round every `settings.reaper_seconds`, until it is stopped."""
 
     def __init__(self, board: Board) -> None:
         self.board = board
         self.behind = 0.0
         """How many seconds the last round took: what is due waits that much longer."""
+        self._pruned = float("-inf")
 
     async def run(self) -> None:
         """Reap until cancelled; an unreachable database is waited for."""
-        pruned = float("-inf")
+        # Apart: an endpoint that expires may have very many todos, or one that somebody holds, and no lapse waits for
+        # that (B14).
+        await asyncio.gather(self._again(self._requeue), self._again(self._expire))
+
+    async def _again(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await self._round()
-                if time.monotonic() - pruned >= PRUNE_SECONDS:
-                    while await self.board.database.write(prune, self.board) >= BATCH:
-                        await self._round()  # what is due waits for one batch at most (B14)
-                    pruned = time.monotonic()
+                await step()
             except Refused as refused:
                 log.warning("reaper: %s", refused)
             except Exception:
                 log.exception("reaper: a round failed; the next one tries again")
             await asyncio.sleep(self.board.settings.reaper_seconds)
+
+    async def _requeue(self) -> None:
+        await self._round()
+        if time.monotonic() - self._pruned >= PRUNE_SECONDS:
+            while await self.board.database.write(prune, self.board) >= BATCH:
+                await self._round()  # what is due waits for one batch at most (B14)
+            self._pruned = time.monotonic()
+
+    async def _expire(self) -> None:
+        while await self.board.database.write(vending.expire_due, self.board):
+            pass
 
     async def _round(self) -> None:
         began = time.monotonic()
