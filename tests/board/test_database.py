@@ -71,7 +71,7 @@ def test_b15_the_clock_is_read_after_the_lock_not_at_the_beginning(board):
 
 @postgres_only
 def test_a_deadlock_is_run_again_from_the_beginning(board):
-    """Two transactions that lock two rows crosswise both succeed; one of them ran twice."""
+    """Two transactions that lock two rows crosswise both succeed; one of them ran twice or, if it was quick, more."""
     for key in ("a", "b"):
         board.database.writing(put, key)
     both, runs = threading.Barrier(2), []
@@ -87,11 +87,12 @@ def test_a_deadlock_is_run_again_from_the_beginning(board):
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(board.database.writing, crosswise, *pair) for pair in ("ab", "ba")]:
             done.result(20)
-    assert len(runs) == 3
+    assert len(runs) > 2
 
 
 @postgres_only
-def test_an_idle_connection_that_has_died_is_replaced_without_a_word(board):
+@pytest.mark.parametrize("way", ["writing", "reading"])
+def test_an_idle_connection_that_has_died_is_replaced_without_a_word(board, way):
     """The server ended it between two calls: nothing was done yet, so the call is done on another."""
     board.database.writing(put, "before")
     board.database.writing(put, "again")
@@ -105,8 +106,8 @@ def test_an_idle_connection_that_has_died_is_replaced_without_a_word(board):
         )
     )
     other.database.shut()
-    board.database.writing(put, "after")
-    assert keys(board) == {"before", "again", "after"}
+    look = sa.select(tables.buckets.c.key)
+    assert {key for (key,) in getattr(board.database, way)(lambda tx: tx.all(look))} == {"before", "again"}
 
 
 @postgres_only

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import random
 import re
 import sqlite3
 import threading
@@ -31,6 +32,7 @@ from tenure.errors import ConfigError, MissingExtra, StoreCorrupt
 from tenure.rules.refusal import Refusal
 
 TRIES: Final = 4
+AGAIN_SECONDS: Final = 0.05
 THREADS: Final = 12
 BUSY_SECONDS: Final = 5
 STATEMENT_SECONDS: Final = 10
@@ -69,7 +71,12 @@ class Tx:
 
     def execute(self, statement: sa.Executable, parameters: Any = None) -> sa.CursorResult[Any]:
         """Run one statement; a list of parameters runs it once for each."""
-        result = self.connection.execute(statement, parameters)
+        try:
+            result = self.connection.execute(statement, parameters)
+        except sa.exc.DBAPIError as error:
+            if not self.started:
+                error.add_detail(_UNTOUCHED)
+            raise
         self.started = True
         return result
 
@@ -155,26 +162,26 @@ class Database:
 
     def writing(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`write` on the calling thread, for programs without a loop."""
+        return self._tried(functools.partial(self._once, case, *args, **kwargs))
+
+    def _tried(self, once: Callable[[], T]) -> T:
+        """Run a transaction; and again where the database asks for it, or has had nothing of it."""
         with self._failures():
             for _ in range(TRIES - 1):
                 try:
-                    return self._once(case, *args, **kwargs)
+                    return once()
                 except sa.exc.DBAPIError as error:
                     if not _nothing_done(error):
                         raise
-            return self._once(case, *args, **kwargs)
+                    time.sleep(random.uniform(0, AGAIN_SECONDS))  # noqa: S311 - so that whoever won a deadlock can go on
+            return once()
 
     def _once(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._turn(), self.engine.connect() as connection, connection.begin():
             if not self.postgres:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             tx = Tx(connection, self.offset_ms, writes=True)
-            try:
-                value = case(tx, *args, **kwargs)
-            except sa.exc.DBAPIError as error:
-                if not tx.started:
-                    error.add_detail(_UNTOUCHED)
-                raise
+            value = case(tx, *args, **kwargs)
             gather = self.gather
             later = [notice for notice in tx.notices if notice[0] == GATHERED] if gather else []
             self.send(tx, [notice for notice in tx.notices if notice not in later])
@@ -201,7 +208,10 @@ class Database:
 
     def reading(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` on the calling thread."""
-        with self._failures(), self.engine.connect() as connection, connection.begin():
+        return self._tried(functools.partial(self._read_once, case, *args, **kwargs))
+
+    def _read_once(self, case: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self.engine.connect() as connection, connection.begin():
             if not self.postgres:
                 connection.exec_driver_sql("BEGIN")
             tx = Tx(connection, self.offset_ms, writes=False)
