@@ -49,3 +49,27 @@ async def _swallowed(board, proxy, lost, notices):
         assert await ear.wait(5)
     assert len(deafened) == 1
     await notices.close()
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("board_url", ["postgres"], indirect=True)
+async def test_b47_what_is_gathered_is_told_also_after_it_once_could_not_be(board, board_url, monkeypatch):
+    """Whatever it was, it ends no more than that one: boards stay live."""
+    failed = asyncio.Event()
+
+    async def write(*_):
+        failed.set()
+        raise RuntimeError
+
+    await board.notices.open()
+    try:
+        await until(lambda: board.notices.connected, 10)
+        with monkeypatch.context() as broken:
+            broken.setattr(board.database, "write", write)
+            board.database.gather(("board", "lost"))
+            await failed.wait()
+        with board.notices.ear(("board", "x")) as ear:
+            board.database.gather(("board", "x"))
+            assert await ear.wait(10)
+    finally:
+        await board.notices.close()

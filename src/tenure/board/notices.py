@@ -123,8 +123,12 @@ class Notices:
             await asyncio.sleep(GATHER_SECONDS)
             told = [self._gathered.pop() for _ in range(len(self._gathered))]
             if told:
-                with contextlib.suppress(Refused):
+                try:
                     await self._database.write(self._database.send, told)
+                except Refused:
+                    continue
+                except Exception:  # whatever it was, what is told next is tried
+                    log.exception("notices: what was gathered could not be told")
 
     async def _listen(self) -> None:
         self._doubt()
