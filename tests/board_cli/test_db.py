@@ -1,5 +1,6 @@
 """`tenure db --database`: a board's tables planned, made, checked, and copied while they are used."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -101,6 +102,24 @@ def test_a_backup_ends_however_often_it_is_written_to(monkeypatch, tmp_path):
     assert reader.execute("SELECT count(*), max(x) = 'late' FROM t").fetchall() == [(20, False)]
     reader.close()
     assert len(parts) > 10
+
+
+def test_a_backup_that_is_cut_off_leaves_no_file_behind(monkeypatch, tmp_path):
+    """By Ctrl-C, say: half of one is not to be taken for a backup, and its name is free for the next."""
+    monkeypatch.setattr(backup, "PAGES", 1)
+    source, copy = tmp_path / "a.db", tmp_path / "b.db"
+    with contextlib.closing(sqlite3.connect(source)) as writer, writer:
+        writer.execute("CREATE TABLE t (x)")
+        writer.executemany("INSERT INTO t VALUES (?)", [("x" * 4_000,)] * 20)
+
+    def cut_off(left, total):
+        if left < total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backup.backup(source, copy, cut_off)
+    assert list(tmp_path.iterdir()) == [source]
+    assert backup.backup(source, copy) == copy.stat().st_size
 
 
 def test_a_backup_of_what_is_no_file_says_what_to_use(typed, tmp_path):

@@ -35,9 +35,11 @@ def backup(source: Path, target: Path, progress: Callable[[int, int], None] = la
             original.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             original.backup(copy, pages=PAGES, progress=lambda _status, left, total: progress(left, total))
             (found,) = copy.execute("PRAGMA integrity_check").fetchone()
-    except sqlite3.Error as error:
-        target.unlink(missing_ok=True)
-        raise StoreError(f"{source} could not be copied to {target}: {error}.") from None
+    except BaseException as error:
+        target.unlink(missing_ok=True)  # cut off by Ctrl-C too: nothing that is none is to be taken for a backup
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(f"{source} could not be copied to {target}: {error}.") from None
+        raise
     if found != "ok":
         raise StoreError(f"{source} was copied to {target}, but the copy is not whole: {found}.")
     return target.stat().st_size
