@@ -315,12 +315,13 @@ def test_b19_a_board_claim_is_a_human_s(board):
     todo_id = hands.put()
     taken = act(hands, todos.board_claim, todo_id)
     assert (taken.lease.ttl_seconds, taken.lease.ttl_source, taken.lease.token) == (300, "board", None)
+    assert taken.lease.expires == taken.lease.granted + 300 * S
     assert hands.next().empty
     assert reason(hands.claim, todo_id) == "taken"
     board.clock.turn(minutes=4)
     extended = act(hands, todos.board_extend, todo_id)
     assert extended.attempt == taken.attempt
-    assert extended.lease.expires > taken.lease.expires
+    assert 240 * S <= extended.lease.expires - taken.lease.expires < 300 * S
     assert act(hands, todos.board_complete, todo_id, {"by": "hand"}).state == "done"
     seen = hands.see(todo_id)
     assert (seen.result, seen.attempts[0].holder, seen.attempts[0].end) == ({"by": "hand"}, "human", "completed")
