@@ -135,6 +135,70 @@ async def test_b05_the_reaper_wakes_who_waits(hands):
     assert again.granted[0].attempt == 2
 
 
+def released(hands, other):
+    hands.put()
+    granted = hands.take()
+    return lambda: hands.release(granted)
+
+
+def released_on_the_board(hands, other):
+    todo_id = hands.put()
+    hands.take()
+    return lambda: hands.board.write(todos.board_release, hands.human, todo_id)
+
+
+def needed_done(hands, other):
+    hands.put("waits", depends_on=(hands.put("needed"),))
+    granted = hands.take()
+    return lambda: hands.complete(granted)
+
+
+def tried_again(hands, other):
+    todo_id = hands.put()
+    hands.fail(hands.take())
+    return lambda: hands.board.write(todos.retry, hands.human, todo_id)
+
+
+def due_again(hands, other):
+    hands.put()
+    hands.fail(hands.take())
+    hands.board.clock.turn(minutes=1)
+    return lambda: hands.board.write(reaper.reap)
+
+
+def time_has_come(hands, other):
+    hands.put(not_before=hands.board.read(lambda tx, _: tx.now()) + 1_000)
+    hands.board.clock.turn(seconds=1)
+    return lambda: hands.board.write(reaper.reap)
+
+
+def moved_here(hands, other):
+    todo_id = other.put()
+    return lambda: hands.board.write(todos.move, hands.human, todo_id, hands.vended.endpoint)
+
+
+WAYS = (released, released_on_the_board, needed_done, tried_again, due_again, time_has_come, moved_here)
+
+
+@listening
+async def test_b32_whatever_makes_a_todo_ready_rings_who_waits(hands):
+    """Each way to `ready`: the ear of that endpoint rings, and another's does not."""
+    board = hands.board
+    other = Hands(board, board.vend(name="other"))
+    for way in WAYS:
+        step = await asyncio.to_thread(way, hands, other)
+        await asyncio.sleep(0.3)  # what was told of the preparation has been heard
+        with (
+            board.notices.ear(("todo", hands.vended.endpoint.id)) as ear,
+            board.notices.ear(("todo", other.vended.endpoint.id)) as strange,
+        ):
+            await asyncio.to_thread(step)
+            assert await ear.wait(5), way.__name__
+            assert not await strange.wait(0), way.__name__
+        (granted,) = await asyncio.to_thread(lambda: hands.next(max=9).granted)
+        await asyncio.to_thread(hands.complete, granted)
+
+
 @listening
 async def test_b25_a_revoke_ends_a_wait_at_once(hands):
     """With the one 401; by the ring, not by the next look of the call's own."""
