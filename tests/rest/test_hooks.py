@@ -1,10 +1,14 @@
 """`POST /hooks/{id}`: signed deliveries become todos, once each (B38a)."""
 
+import ast
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
+
+import tenure
 
 
 @pytest.fixture
@@ -90,3 +94,30 @@ async def test_b25_deliveries_to_an_ended_endpoint_are_refused_with_its_state(re
     refused(await deliver(rest, made, secret, b"{}"), 409, "conflict", state="revoked")
     answer = await rest.nobody("GET", f"/hooks/{made['id']}")
     refused(answer, 405, "method_not_allowed")
+
+
+@pytest.mark.parametrize("key", ["url", "target", "callback_url"])
+async def test_case_b49_a_webhook_names_nowhere_to_call(rest, hook, key):
+    """Deliveries come in; where one could be sent is a key that nobody knows."""
+    path, _, _ = hook
+    answer = await rest.alice.http.post(path, json={"name": "out", key: "http://169.254.169.254/latest/meta-data/"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_argument")
+    assert key in answer.json()["detail"]
+
+
+def test_case_b49_nothing_of_the_server_can_call_out():
+    """No room that answers requests imports a client of HTTP, nor opens a connection by itself."""
+    house = Path(tenure.__file__).parent
+    rooms = [house / "board", house / "serve", *(house / "doors" / door for door in ("rest", "mcp", "web", "wire"))]
+    read = [(file, ast.parse(file.read_text())) for room in rooms for file in room.rglob("*.py")]
+    assert len(read) > 50
+    for file, tree in read:
+        for node in ast.walk(tree):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[0] in CLIENTS or name in CLIENTS], file
+            called = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            assert called not in ("open_connection", "create_connection", "urlopen"), file
+
+
+CLIENTS = {"httpx", "httpx2", "aiohttp", "requests", "urllib3", "urllib.request", "http.client", "tenure.client"}
