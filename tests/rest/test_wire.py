@@ -1,12 +1,15 @@
 """The common wire: JSON that can be read in one way only, and refusals that help."""
 
+import importlib
 import json
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from tenure.doors.wire.arguments import Arguments
 from tenure.doors.wire.refusals import STATUS, fault, problem, unknown_key
 from tenure.doors.wire.strict import DEPTH, NotJson, parse, parse_object
 from tenure.doors.wire.verb import read
@@ -113,3 +116,44 @@ def test_the_catalogue_has_every_verb_of_the_page_and_no_other():
         if lease is not None:  # the cap is in the words alone, for more is clamped and not refused
             assert lease["anyOf"] == [{"type": "integer", "minimum": 1}, {"type": "null"}]
             assert "86400" in lease["description"]
+
+
+def models(model=Arguments):
+    """Every model of arguments, of all doors: those of verbs, and those of the routes."""
+    for one in model.__subclasses__():
+        yield one
+        yield from models(one)
+
+
+KINDS = {"boolean": True, "integer": 7, "number": 7.5, "string": "7", "array": ["7"], "object": {"7": 7}}
+# A whole number is a number too.
+ALSO = {"number": {"integer"}}
+
+
+def kinds_of(shape, names):
+    """The kinds of JSON that a schema lets pass; none for one that takes any."""
+    if "$ref" in shape:
+        return kinds_of(names[shape["$ref"].rsplit("/", 1)[1]], names)
+    found = {shape["type"]} if "type" in shape else {"string"} if {"enum", "const"} & shape.keys() else set()
+    for branch in shape.get("anyOf", ()):
+        found |= kinds_of(branch, names)
+    return found.union(*(ALSO.get(kind, set()) for kind in found))
+
+
+def test_b40_no_value_is_taken_for_one_of_another_kind():
+    """Neither `true` nor "7" is a number, 7.5 no whole one, "true" no boolean, 7 no text: in no field of any call."""
+    importlib.import_module("tenure.doors.rest.app")
+    checked = 0
+    for model in models():
+        schema = model.model_json_schema()
+        for name, shape in schema["properties"].items():
+            # The default lease is refused last of all, by its rule (B42), and has tests of its own.
+            allowed = name != "default_lease_ttl_seconds" and kinds_of(shape, schema.get("$defs", {}))
+            for kind, value in KINDS.items() if allowed else ():
+                if kind in allowed:
+                    continue
+                with pytest.raises(ValidationError) as refused:
+                    model.model_validate({name: value})
+                assert name in {one["loc"][0] for one in refused.value.errors()}, (model, name, value)
+                checked += 1
+    assert checked > 400
