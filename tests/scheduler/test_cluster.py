@@ -29,7 +29,9 @@ def test_names_that_are_not_there(cluster, job, ask, says):
 
 
 def test_what_can_not_be_meant(cluster, job):
-    """No instances, a clock turned back, an event that there is not."""
+    """No instances, a start that is no time, a clock turned back, an event that there is not."""
+    with pytest.raises(ConfigError, match="start='noon': is no time"):
+        cluster([job()], start="noon")
     with pytest.raises(ConfigError, match="n=-1"):
         cluster([job()], -1)
     with pytest.raises(ConfigError, match="n=0: makes no instance"):
@@ -39,6 +41,20 @@ def test_what_can_not_be_meant(cluster, job):
         c.advance(-1)
     with pytest.raises(ConfigError, match="is no event"):
         c.heard("sucess")
+
+
+def test_what_does_not_run_hears_no_stop(cluster, job):
+    """Refused, for it would be waited for for ever; thawed, or started anew, it stops, and once more does nothing."""
+    c = cluster([job()])
+    c.kill("a")
+    c.freeze("b")
+    for name in ("a", "b"):
+        with pytest.raises(ConfigError, match=f"name='{name}': was killed, or is frozen"):
+            c.stop(name)
+    c.start("a")
+    c.thaw("b")
+    for name in ("a", "b", "b"):
+        c.stop(name)
 
 
 def test_trigger_runs_a_job_without_a_schedule(cluster, job, log):

@@ -61,10 +61,14 @@ class Cluster:
         delay: tuple[float, float] = (0.0002, 0.002),
     ) -> None:
         check_whole("n", n, 0)
+        try:
+            self._start = instant(start, 0)
+        except ValueError as error:
+            raise ConfigError("start", start, str(error)) from None
         held = getattr(jobs, "jobs", jobs)
         self.jobs: tuple[Job, ...] = tuple(held.values() if isinstance(held, dict) else held)
         self.loop = TurnedLoop(seed)
-        self.seed, self._start, self._delay = seed, instant(start, 0), delay
+        self.seed, self._delay = seed, delay
         self.store_skew_ms = 0.0
         self.store = MemoryStore(self.now)
         self.nodes: dict[str, Node] = {}
@@ -142,6 +146,9 @@ class Cluster:
     def stop(self, name: str, timeout: float = 20.0) -> None:
         """stop(): hand over what runs; turns the clock until it has ended."""
         node = self._node(name)
+        if self.loop.still(node.name):  # it would be waited for for ever
+            why = "was killed, or is frozen: it hears no stop()."
+            raise ConfigError("name", name, why, "Thaw it, or start it anew.")
         self.loop.run_until_complete(self.loop.spawn(node.name, node.instance.stop(timeout)))
         node.alive = False
 
