@@ -10,7 +10,7 @@ import pytest
 
 from tenure.board import access, humans, signing_in, tables
 from tenure.board.database import Database
-from tenure.board.opening import open_board, served_alone
+from tenure.board.opening import open_board, open_where_it_is, served_alone
 from tenure.errors import ConfigError
 
 SECRET = {"TENURE_SECRET": "a-secret-for-a-board-that-is-only-opened", "USER": "ada"}
@@ -106,6 +106,21 @@ def test_b51_a_link_is_good_once_and_for_ten_minutes(board):
     for secret in (link, late, "tenure_link_" + "0" * 49, ""):
         assert board.refused(signing_in.by_link, secret) is signing_in.LINK_OVER
     assert len(board.rows(tables.sessions)) == 1
+
+
+def test_b50_a_file_has_one_name_however_its_url_spells_it(tmp_path, monkeypatch):
+    """`%20` is a blank, as SQLAlchemy reads it: secret, lock, and the commands on the server's machine find one file."""
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///my%20board.db"
+    with served_alone(url):
+        open_board(url, {"USER": "ada"}).board.database.shut()
+        with pytest.raises(ConfigError, match="served by another"), served_alone("sqlite:///my board.db"):
+            pass
+    board = open_where_it_is(url, {})
+    assert [one.name for one in board.database.reading(humans.list_all, board)] == ["ada"]
+    board.database.shut()
+    names = {"my board.db", "my board.db.lock", "my board.db.secret"}
+    assert {one.name for one in tmp_path.iterdir()} == names
 
 
 def test_b50_one_server_at_a_time_serves_a_sqlite_file(tmp_path):

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from tenure.board import humans, signing_in, tokens
 from tenure.board.board import Board, BoardSettings
@@ -121,7 +122,8 @@ def check_file(url: str) -> None:
 
 
 def _file(plain: str) -> Path:
-    return Path(plain.removeprefix("sqlite:///").partition("?")[0])
+    """The file that a URL names, read as SQLAlchemy reads it: `%20` is a blank."""
+    return Path(unquote(plain.removeprefix("sqlite:///").partition("?")[0]))
 
 
 def _has_file(plain: str) -> bool:
