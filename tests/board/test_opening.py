@@ -109,7 +109,7 @@ def test_b51_a_link_is_good_once_and_for_ten_minutes(board):
 
 
 def test_b50_a_file_has_one_name_however_its_url_spells_it(tmp_path, monkeypatch):
-    """`%20` is a blank, as SQLAlchemy reads it: secret, lock, and the commands on the server's machine find one file."""
+    """`%20` is a blank, as SQLAlchemy reads it: secret, lock, and commands on the server's machine find one file."""
     monkeypatch.chdir(tmp_path)
     url = "sqlite:///my%20board.db"
     with served_alone(url):
