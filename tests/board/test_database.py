@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -124,6 +126,19 @@ def test_a_connection_that_dies_in_the_middle_is_unavailable_and_is_not_run_agai
         board.database.writing(case)
     assert refused.value.refusal is UNAVAILABLE
     assert (len(runs), keys(board)) == (1, set())
+
+
+@postgres_only
+def test_b16_a_server_that_vanishes_while_it_owes_an_answer_is_given_up_within_half_a_minute(board):
+    """Nothing of ours is on its way then, so TCP alone would ask after it 75 s apart, with a thread that waits."""
+
+    def quiet_seconds(tx):
+        with socket.socket(fileno=os.dup(tx.connection.connection.driver_connection.fileno())) as wire:
+            names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            idle, interval, count = (wire.getsockopt(socket.IPPROTO_TCP, name) for name in names)
+            return idle + interval * count
+
+    assert board.database.reading(quiet_seconds) <= 30
 
 
 @pytest.mark.parametrize("way", ["writing", "reading"])

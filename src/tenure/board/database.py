@@ -317,6 +317,8 @@ def _engine(url: str) -> sa.Engine:
                 "application_name": "tenure board",
                 "prepare_threshold": 3,
                 "keepalives_idle": 10,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
                 "tcp_user_timeout": STATEMENT_SECONDS * 1000,
                 "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
             },
