@@ -400,6 +400,19 @@ def test_b12a_an_empty_answer_is_not_remembered(hands):
     assert len(hands.next(request_id="r" * 16).granted) == 1
 
 
+def test_b12a_a_request_id_is_an_endpoint_s_and_a_verb_s_own(board):
+    """The same id at another endpoint, or of another verb, is another request, with an answer of its own."""
+    mine, bobs = Hands(board, board.vend()), Hands(board, board.vend(board.bob))
+    by_next, by_id, theirs = mine.put(), mine.put(), bobs.put()
+    shared = {"request_id": "r" * 16}
+    assert mine.take(**shared).todo.summary.id == by_next
+    assert mine.claim(by_id, **shared).todo.summary.id == by_id
+    first, again = bobs.next(**shared), bobs.next(**shared)
+    assert (first.repeated, again.repeated) == (False, True)
+    assert [one.todo.summary.id for one in again.granted] == [theirs]
+    assert mine.take(**shared).todo.summary.id == by_next
+
+
 @pytest.mark.parametrize("bad", ["short", "x" * 65, "with blanks in here", "ünïcödé-is-not-ascii"])
 def test_b12a_a_request_id_has_16_to_64_characters(hands, bad):
     """Anything else is refused before anything is claimed."""
