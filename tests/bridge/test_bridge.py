@@ -277,6 +277,20 @@ def test_b49_a_slot_fired_again_makes_nothing(board):
     assert len(board.rows("SELECT * FROM todos")) == 1
 
 
+def test_b49_a_slot_that_is_fired_after_a_pause_or_the_removal_makes_nothing(board):
+    """By a server that has not looked since: skipped, and it says why; so is the slot of one that never was."""
+    slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
+    made = board.write(schedules.add, board.alice, slug, "ticks", EACH_SECOND)
+    board.write(schedules.pause, board.alice, "ticks")
+    told = [board.write(schedules.fire, made.id, 1_000)]
+    board.write(schedules.resume, board.alice, "ticks")
+    board.write(schedules.remove, board.alice, "ticks")
+    told += [board.write(schedules.fire, one, 2_000) for one in (made.id, "sc_never")]
+    assert {one.outcome for one in told} == {"skipped"}
+    assert [one.reason for one in told] == ["paused by alice", *["the schedule was removed"] * 2]
+    assert board.rows("SELECT * FROM todos") == []
+
+
 def test_b49_a_revoked_endpoint_pauses_its_schedule(board):
     """The schedule says why it makes nothing, slots are skipped with that reason; it can be removed alone."""
     slug = board.write(endpoints.vend, board.alice, name="triage").endpoint.slug
