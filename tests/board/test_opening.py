@@ -134,6 +134,9 @@ def test_b50_one_server_at_a_time_serves_a_sqlite_file(tmp_path):
             pass
         with served_alone(f"sqlite:///{tmp_path}/b.db"):
             pass
+        (tmp_path / "link.db").symlink_to("a.db")
+        with pytest.raises(ConfigError, match="served by another"), served_alone(f"sqlite:///{tmp_path}/link.db"):
+            pass
     with served_alone(url):
         pass
     assert stat.S_IMODE((tmp_path / "a.db.lock").stat().st_mode) == 0o600
