@@ -17,7 +17,8 @@ from tenure.board import schedules
 from tenure.board.access import Human
 from tenure.board.board import Board
 from tenure.board.borrowed import Borrower
-from tenure.board.database import Database, plain_url
+from tenure.board.database import Database
+from tenure.board.engines import plain_url
 from tenure.board.refused import Refused
 from tenure.board.schedules import CHANGED, Fired, Schedule
 from tenure.errors import StoreUnavailable, TenureError

@@ -13,8 +13,6 @@ import asyncio
 import contextlib
 import functools
 import random
-import re
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,24 +21,20 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.pool import QueuePool
 
+from tenure.board.engines import LONG_SECONDS, engine_of
 from tenure.board.refused import Refused
-from tenure.board.secrets import make_private
 from tenure.board.together import Together
-from tenure.errors import ConfigError, MissingExtra, StoreCorrupt
+from tenure.errors import StoreCorrupt
 from tenure.rules.refusal import Refusal
 
 TRIES: Final = 4
 AGAIN_SECONDS: Final = 0.05
 THREADS: Final = 12
-BUSY_SECONDS: Final = 5
-STATEMENT_SECONDS: Final = 10
 CHANNEL: Final = "tenure_board"
 
 # SQLSTATE of what is worth the same transaction again: serialization failure, deadlock.
 _AGAIN: Final = ("40001", "40P01")
-_URL: Final = re.compile(r"^(sqlite|postgres(?:ql)?)(?:\+\w+)?://")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -99,6 +93,13 @@ class Tx:
         if (kind, key) not in self.notices:
             self.notices.append((kind, key))
 
+    def unhurried(self) -> None:
+        """Let the statements of this transaction take as long as they need, from here on."""
+        if self.postgres:
+            raw: Any = self.connection.connection.driver_connection
+            raw.patience = LONG_SECONDS
+            self.execute(sa.text("SET LOCAL statement_timeout = 0"))
+
     def savepoint(self, statement: str) -> None:
         """Begin, release or go back to a savepoint; SQLite's, and straight to the driver, which is what it is for."""
         raw = self.connection.connection.driver_connection
@@ -136,7 +137,7 @@ class Database:
     def __init__(self, url: str, offset_ms: Callable[[], int] = lambda: 0) -> None:
         self.url, self.offset_ms = url, offset_ms
         self.postgres = not url.startswith("sqlite")
-        self.engine = _engine(url)
+        self.engine = engine_of(url, THREADS)
         self.heard: Callable[[list[Notice]], None] = lambda _: None
         self.gather: Callable[[Notice], None] | None = None
         writers = THREADS if self.postgres else 1
@@ -266,73 +267,8 @@ def _nothing_done(error: sa.exc.DBAPIError) -> bool:
     )
 
 
-# A plan is kept for as long as its connection, and one made while a table was small walks through it whole: on a young
-# board, until its statistics are taken, all of it is read for each call. What is asked here has an index.
-_SESSION: Final = {
-    "statement_timeout": f"{STATEMENT_SECONDS}s",
-    "idle_in_transaction_session_timeout": "60s",
-    "enable_seqscan": "off",
-    "jit": "off",
-}
 UNAVAILABLE: Final = Refusal(
     "unavailable",
     "The board's database did not answer. Nothing is known to have changed; try the same call again in a moment.",
     {"retry_after_seconds": 2},
 )
-
-
-def plain_url(url: str) -> tuple[str, str]:
-    """(`sqlite` or `postgresql`, the URL without a driver's name). Raises ConfigError for any other."""
-    found = _URL.match(url)
-    if found is None:
-        hint = "Write sqlite:///tenure.db or postgresql://…"
-        raise ConfigError("database", url.rsplit("@", 1)[-1], "is no URL of a board.", hint)
-    kind = "sqlite" if found[1] == "sqlite" else "postgresql"
-    return kind, f"{kind}://{url[found.end() :]}"
-
-
-def _engine(url: str) -> sa.Engine:
-    kind, plain = plain_url(url)
-    if kind == "sqlite":
-        engine = sa.create_engine(
-            plain,
-            poolclass=QueuePool,
-            pool_size=8,
-            hide_parameters=True,  # what was sent stands in no error, and so in no log
-            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-        )
-        sa.event.listen(engine, "do_connect", _make_private)
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-        return engine
-    try:
-        return sa.create_engine(
-            plain.replace("postgresql://", "postgresql+psycopg://", 1),
-            pool_size=THREADS,
-            max_overflow=0,
-            hide_parameters=True,
-            pool_timeout=BUSY_SECONDS,
-            pool_pre_ping=False,
-            connect_args={
-                "connect_timeout": BUSY_SECONDS,
-                "application_name": "tenure board",
-                "prepare_threshold": 3,
-                "keepalives_idle": 10,
-                "keepalives_interval": 5,
-                "keepalives_count": 3,
-                "tcp_user_timeout": STATEMENT_SECONDS * 1000,
-                "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
-            },
-        )
-    except ModuleNotFoundError:
-        raise MissingExtra("postgresql://", "postgres") from None
-
-
-def _make_private(_dialect: object, _record: object, words: Sequence[Any], _options: object) -> None:
-    if words[0] != ":memory:":
-        make_private(words[0])
-
-
-def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # we begin ourselves: a deferred begin finds the lock too late
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {pragma}")

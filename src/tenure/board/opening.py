@@ -16,7 +16,8 @@ from urllib.parse import unquote
 
 from tenure.board import humans, signing_in, tokens
 from tenure.board.board import Board, BoardSettings
-from tenure.board.database import Database, Tx, plain_url
+from tenure.board.database import Database, Tx
+from tenure.board.engines import plain_url
 from tenure.board.secrets import Ring, Secret, private, ring_beside, ring_of
 from tenure.board.upgrade import upgrade_in
 from tenure.errors import ConfigError, NotFound

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from tenure.board import access, audit, ids, tables, todo_rows, todo_views
 from tenure.board.access import Endpoint, Human, Worker
 from tenure.board.board import Board
-from tenure.board.database import STATEMENT_SECONDS, Tx
+from tenure.board.database import Tx
+from tenure.board.engines import STATEMENT_SECONDS
 from tenure.board.refused import Refused, granted
 from tenure.board.repeats import Repeat
 from tenure.board.shapes import Created, Detail, NewTodo, Source
@@ -147,7 +148,7 @@ def end_endpoint(tx: Tx, board: Board, endpoint: Endpoint, reason: Literal["revo
     )
     parameters = {"endpoint": endpoint.id, "now": now, "how": reason, "reason": endpoint_ended(reason)}
     if tx.postgres:  # they may be many, and an end can't be left undone; but who stands still is waited for no longer
-        tx.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        tx.unhurried()
         tx.execute(sa.text(f"SET LOCAL lock_timeout = '{STATEMENT_SECONDS}s'"))
     tx.execute(sa.text(_END_CLAIMS.format(live)), parameters)
     tx.execute(sa.text(_END_TODOS.format(live)), parameters)

@@ -48,7 +48,7 @@ def sql(database: Database) -> str:
 def upgrade_in(tx: Tx) -> list[str]:
     """`upgrade` in a transaction of the caller's, which holds the lock of migrations from here to its end."""
     if tx.postgres:
-        tx.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        tx.unhurried()
         tx.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
     steps = _missing(tx)
     if steps:

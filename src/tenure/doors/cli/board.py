@@ -115,7 +115,7 @@ def _check_reach(board: Board, host: str) -> None:
 
 def _told(opened: Opened, url: str, database: str, host: str, *, browse: bool) -> None:
     """What a user sees when requests are answered."""
-    from tenure.board.database import plain_url
+    from tenure.board.engines import plain_url
     from tenure.errors import ConfigError
 
     kind, plain = plain_url(database)

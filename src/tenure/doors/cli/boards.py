@@ -88,7 +88,8 @@ def _progress(left: int, total: int) -> None:
 @contextmanager
 def _opened(url: str, *, make: bool = False) -> Iterator[Database]:
     """The database; a file is made only where that is asked for. Raises NotFound."""
-    from tenure.board.database import Database, plain_url
+    from tenure.board.database import Database
+    from tenure.board.engines import plain_url
     from tenure.board.opening import check_file
     from tenure.errors import NotFound
 
