@@ -121,7 +121,9 @@ def _not_ready(case: Case) -> None:
 
 
 def _watches_for_ever(case: Case) -> None:
-    case.world.lives[0].instance.keeper.watch(case.jobs["tick"], case.world.start_ms - 600_000, "", None)
+    case.world.lives[0].instance.keeper.watch(
+        case.jobs["tick"], case.world.start_ms - 600_000, "", None, gone_until=0.0
+    )
 
 
 def _late(case: Case) -> None:
@@ -177,3 +179,14 @@ def test_a_win_that_its_runner_never_heard_of_was_lost_when_its_lease_ran_out(ca
     assert list(LAWS["R23"](case)) == []
     one.begun = one.won  # who knows of it and is well again renews it
     assert list(LAWS["R23"](case))
+
+
+def test_what_was_refused_just_now_is_watched_until_its_next_look(case: Case) -> None:
+    """L8, seed 8162527706740: a slot is caught up at a resume shortly before the end, and refused beside a manual run."""
+    _watches_for_ever(case)
+    node = case.world.lives[0]
+    line = Line(END - 5, node.name, "skip", "tick", case.world.start_ms - 600_000, "", 0, "why=overlap")
+    case.witness.lines.append(line._replace(at=10.0))
+    assert list(LAWS["L8"](case))
+    case.witness.lines.append(line)
+    assert list(LAWS["L8"](case)) == []

@@ -256,10 +256,16 @@ def l8(case: Case) -> Iterator[str]:
             late = max(one.bound_ms if request else one.max_late_ms for one in both)  # a wish waits longer (R36)
             old: float = now - slot - late - 10_000
             ended = case.witness.ends.get((name, slot, request), (0.0, ""))[0]
-            old = min(old, 1000 * (case.end - ended))
+            old = min(old, 1000 * (case.end - max(ended, _last_told(case, node, (name, slot, request)))))
             waiting = document.find(slot, request) or any(wish.id == request for wish in document.requests)
             if not waiting and old > 1000 * SETTLED + 1000 * case.bound(name):
                 yield f"{node.name} still watches run {slot} of {name}, which is no more"
+
+
+def _last_told(case: Case, node: Node, key: Key) -> float:
+    """When the instance last spoke of this run: until its next look, what it has just been refused is watched too."""
+    lines = (one for one in case.witness.lines if one.node == node.name and one.what in ("backup", "skip"))
+    return max((one.at for one in lines if (one.job, one.slot, one.request) == key), default=0.0)
 
 
 def i8(case: Case) -> Iterator[str]:
