@@ -182,7 +182,7 @@ def test_a_win_that_its_runner_never_heard_of_was_lost_when_its_lease_ran_out(ca
 
 
 def test_what_was_refused_just_now_is_watched_until_its_next_look(case: Case) -> None:
-    """L8, seed 8162527706740: a slot is caught up at a resume shortly before the end, and refused beside a manual run."""
+    """L8, seed 8162527706740: a slot is caught up at a resume just before the end, and refused beside a manual run."""
     _watches_for_ever(case)
     node = case.world.lives[0]
     line = Line(END - 5, node.name, "skip", "tick", case.world.start_ms - 600_000, "", 0, "why=overlap")
