@@ -194,7 +194,7 @@ SABOTAGES: Final = (
     Sabotage("rules", "a released lease is renewed", ("S9",), 22, _rule(planted.released_lease_renewed)),
     Sabotage("rules", "a finish with an old token counts", ("I3",), 9, _rule(planted.old_token_accepted(c.Finish))),
     Sabotage(
-        "rules", "a heartbeat with an old token counts", ("S4",), 9, _rule(planted.old_token_accepted(c.Heartbeat))
+        "rules", "a heartbeat with an old token counts", ("S4",), 5, _rule(planted.old_token_accepted(c.Heartbeat))
     ),
     Sabotage("rules", "lateness is ignored", ("I4",), 1, _rule(planted.late_ignored)),
     Sabotage("rules", "a slot is started early", ("I4",), 4, _rule(planted.early_ignored)),
@@ -217,7 +217,7 @@ SABOTAGES: Final = (
         45,
         _instead(Claims, "_given_up", lambda *_: True),
     ),
-    Sabotage("keeper", "no runner judges itself", ("S21",), 9, _instead(Keeper, "judge", _nothing)),
+    Sabotage("keeper", "no runner judges itself", ("S21",), 5, _instead(Keeper, "judge", _nothing)),
     Sabotage(
         "keeper", "refused heartbeats are not heard", ("S21",), 11, _altered(Keeper, "_beaten", _deaf_to_refusals)
     ),
@@ -237,7 +237,7 @@ SABOTAGES: Final = (
         "timers",
         "a runner doubts after its lease",
         ("S21",),
-        9,
+        5,
         _instead(timers, "unsure_after", lambda lease, _: lease + 5_000),
     ),
     Sabotage(
@@ -251,11 +251,11 @@ SABOTAGES: Final = (
         "run",
         "a lease is believed for twice its length",
         ("R26", "I9"),
-        20,
+        5,
         _instead(run, "provable", lambda lease: 2 * lease),
     ),
     Sabotage(
-        "run", "a handler in doubt is not cancelled", ("S22", "L4"), 40, _altered(Holding, "abort", _without_cancelling)
+        "run", "a handler in doubt is not cancelled", ("S22", "L4"), 5, _altered(Holding, "abort", _without_cancelling)
     ),
     Sabotage("runner", "a hand-over is told as failed", ("R27",), 2, _altered(timers, "ending", _given_back_as_failed)),
     Sabotage("catch-up", "nothing is recovered", ("L6",), 11, _instead(CatchUp, "recover", _nothing_async)),

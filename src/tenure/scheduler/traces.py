@@ -11,12 +11,13 @@ from tenure.scheduler.seams import Handler
 
 
 def traced(handler: Handler, run: Run, *, is_async: bool) -> Handler:
-    """The handler inside a span named after its job, where the application has loaded OpenTelemetry; else as it is."""
+    """The handler inside a span named after its job, where the application has set up OpenTelemetry; else as it is."""
     trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
+    tracer = trace.get_tracer("tenure") if trace is not None else None
+    if trace is None or tracer is None or isinstance(tracer, trace.ProxyTracer):  # no SDK: nobody would hear of it
         return handler
     begin = functools.partial(
-        trace.get_tracer("tenure").start_as_current_span,
+        tracer.start_as_current_span,
         f"run {run.job}",
         attributes={
             "tenure.job": run.job,
