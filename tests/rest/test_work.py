@@ -6,6 +6,7 @@ import pytest
 import sqlalchemy as sa
 from rest_routes import BODIES, routes_with_ids
 
+from tenure.board import engines
 from tenure.board.database import UNAVAILABLE
 from tenure.board.refused import Refused
 
@@ -461,7 +462,7 @@ async def test_b27_a_revoked_credential_is_told_so_and_not_that_its_body_is_larg
     refused(large, 401, "unauthenticated")
 
 
-async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, refused):
+async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, refused, monkeypatch):
     """On every door, with how long to wait; a credential that was good is good again afterwards."""
     _, worker = await rest.vend()
     await worker.did("list_todos")
@@ -470,6 +471,8 @@ async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, ref
     def refuse(dialect, *_):
         raise dialect.loaded_dbapi.OperationalError("no connection")
 
+    dialect = board.database.engine.dialect
+    monkeypatch.setattr(engines, "patient", lambda _: refuse(dialect))  # PostgreSQL's; SQLite's are asked for below
     sa.event.listen(board.database.engine, "do_connect", refuse)
     answers = [
         await worker.verb("claim_next"),
@@ -478,6 +481,7 @@ async def test_b16_an_unreachable_database_is_503_and_never_401(rest, board, ref
     ]
     metrics = await rest.as_worker("for-the-tests")("GET", "/metrics")
     sa.event.remove(board.database.engine, "do_connect", refuse)
+    monkeypatch.undo()
     assert "tenure_database_up 0.0" in metrics.text
     for answer in answers:
         refused(answer, 503, "unavailable")

@@ -128,7 +128,7 @@ def ring_beside(path: Path) -> Ring:
     try:
         return ring_of(path.read_text(encoding="ascii"))
     except (ConfigError, UnicodeDecodeError):
-        hint = "Put back the file that was there; or delete this one, and give every webhook a new secret."
+        hint = f"Put back the file that was there; or delete {path}, and give every webhook a new secret."
         raise ConfigError("secret", str(path), "is no file with the board's secret in it.", hint) from None
 
 
