@@ -13,8 +13,10 @@ from tenure.scheduler.seams import Handler
 def traced(handler: Handler, run: Run, *, is_async: bool) -> Handler:
     """The handler inside a span named after its job, where the application has set up OpenTelemetry; else as it is."""
     trace = sys.modules.get("opentelemetry.trace")
-    tracer = trace.get_tracer("tenure") if trace is not None else None
-    if trace is None or tracer is None or isinstance(tracer, trace.ProxyTracer):  # no SDK: nobody would hear of it
+    if trace is None:
+        return handler
+    tracer = trace.get_tracer("tenure")
+    if isinstance(tracer, trace.ProxyTracer):  # no SDK: nobody would hear of it
         return handler
     begin = functools.partial(
         tracer.start_as_current_span,
