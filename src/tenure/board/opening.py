@@ -69,7 +69,7 @@ def open_where_it_is(url: str, environ: Mapping[str, str], *, make: bool = False
     make: also where there is none yet. Raises NotFound for a file that is not there, and what `open_board` raises.
     """
     kind, plain = plain_url(url)
-    file = _file(plain)
+    file = file_of(plain)
     if kind == "sqlite" and not make and not file.exists():
         raise NotFound(f"there is no file {file}, so there is no board. Start one: tenure board --database {url}")
     check_file(url)
@@ -95,7 +95,7 @@ def served_alone(url: str) -> Iterator[None]:
             if sys.platform != "win32" and _has_file(plain := plain_url(url)[1]):
                 import fcntl
 
-                path = _file(plain).resolve()  # one lock, by whatever name the database is opened
+                path = file_of(plain).resolve()  # one lock, by whatever name the database is opened
                 # Not of the database's own files: closing a descriptor of those drops the locks that SQLite holds.
                 lock = held.enter_context(open(path.with_name(path.name + ".lock"), "a", opener=private))
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,7 +111,7 @@ def served_alone(url: str) -> Iterator[None]:
 def check_file(url: str) -> None:
     """Raise ConfigError where a SQLite file can't be made or written: SQLite says just that it can't open it."""
     kind, plain = plain_url(url)
-    path = _file(plain).absolute()
+    path = file_of(plain).absolute()
     if kind != "sqlite" or not path.parent.is_dir():
         return
     if path.is_dir():
@@ -122,13 +122,13 @@ def check_file(url: str) -> None:
             raise ConfigError("database", url, why, "Give it write permission there, or name another file.")
 
 
-def _file(plain: str) -> Path:
+def file_of(plain: str) -> Path:
     """The file that a URL names, read as SQLAlchemy reads it: `%20` is a blank."""
     return Path(unquote(plain.removeprefix("sqlite:///").partition("?")[0]))
 
 
 def _has_file(plain: str) -> bool:
-    return plain.startswith("sqlite:///") and _file(plain).name not in ("", ":memory:")
+    return plain.startswith("sqlite:///") and file_of(plain).name not in ("", ":memory:")
 
 
 def _prepare(tx: Tx, board: Board, user: str) -> tuple[list[str], First | None]:
@@ -148,7 +148,7 @@ def _ring(url: str, environ: Mapping[str, str]) -> tuple[Ring, list[str]]:
     told = environ.get(SECRET_VARIABLE, "")
     if told.strip() or kind == "postgresql":
         return ring_of(told), []
-    path = _file(plain)
+    path = file_of(plain)
     if not _has_file(plain):
         raise ConfigError("database", url, "names no file: a board outlives its server.", "Write sqlite:///tenure.db")
     beside = path.with_name(path.name + ".secret")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from tenure.doors.cli.output import put, put_json, say
 
@@ -106,9 +105,9 @@ def _opened(url: str, *, make: bool = False) -> Iterator[Database]:
 
 
 def _file(url: str) -> Path | None:
-    if not url.startswith("sqlite:///"):
-        return None
-    return Path(unquote(url.removeprefix("sqlite:///").partition("?")[0]))
+    from tenure.board.opening import file_of
+
+    return file_of(url) if url.startswith("sqlite:///") else None
 
 
 def shown(url: str) -> str:
